@@ -1,0 +1,32 @@
+use std::collections::BTreeSet;
+
+use super::{ConfigError, ConfigFile, Key, Reader};
+
+/// The tokens that end a text: the union of `eos_token_id` (an id or a list) of the
+/// configuration's top level and `text_config`, of `generation_config.json` when there is one, and
+/// of the tokenizer's own. In ascending order.
+pub fn eos_token_ids(
+    config: &ConfigFile,
+    generation: Option<&ConfigFile>,
+    tokenizer: Option<u32>,
+) -> Result<Vec<u32>, ConfigError> {
+    let mut ids: BTreeSet<u32> = tokenizer.into_iter().collect();
+    for reader in [config.under(&[""]), config.under(&["text_config"])] {
+        collect(&reader, &mut ids)?;
+    }
+    if let Some(generation) = generation {
+        collect(&generation.under(&[""]), &mut ids)?;
+    }
+    Ok(ids.into_iter().collect())
+}
+
+fn collect(reader: &Reader<'_>, ids: &mut BTreeSet<u32>) -> Result<(), ConfigError> {
+    let key = Key::new("eos_token_id").range(0, i64::from(u32::MAX));
+    let list: Vec<i64> = match reader.json(key) {
+        None => return Ok(()),
+        Some(value) if value.is_array() => reader.required(key)?,
+        Some(_) => vec![reader.required(key)?],
+    };
+    ids.extend(list.into_iter().filter_map(|id| u32::try_from(id).ok()));
+    Ok(())
+}
