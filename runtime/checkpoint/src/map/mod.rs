@@ -23,12 +23,15 @@
 mod apply;
 mod audit;
 mod error;
+mod join;
 mod node;
 mod pattern;
 mod plan;
+mod planner;
 mod present;
 mod quantised;
 mod rule;
+mod run;
 
 pub use audit::{Missing, Unexplained};
 pub use error::MapError;

@@ -5,13 +5,16 @@ use super::pattern::Pattern;
 use super::rule::dim;
 use crate::tensors::Dtype;
 
+/// Name, type and shape.
+pub(super) type Tensor = (Box<str>, Dtype, Vec<usize>);
+
 /// What a checkpoint holds, after prefixes are stripped and before anything is dropped or mapped.
 ///
 /// Answers are kept, so a condition may ask again for every tensor.
 #[derive(Debug, Default)]
 pub struct Present {
     /// In order of names.
-    tensors: Vec<(Box<str>, Dtype, Vec<usize>)>,
+    tensors: Vec<Tensor>,
     kept: Mutex<HashMap<String, Found>>,
 }
 
@@ -22,7 +25,7 @@ struct Found {
 }
 
 impl Present {
-    pub(super) fn new(mut tensors: Vec<(Box<str>, Dtype, Vec<usize>)>) -> Self {
+    pub(super) fn new(mut tensors: Vec<Tensor>) -> Self {
         tensors.sort_by(|a, b| a.0.cmp(&b.0));
         Present { tensors, kept: Mutex::default() }
     }
@@ -61,7 +64,7 @@ impl Present {
         self.tensors.iter().map(|(name, _, _)| &**name)
     }
 
-    fn first(&self, pattern: &str) -> Result<Option<&(Box<str>, Dtype, Vec<usize>)>, String> {
+    fn first(&self, pattern: &str) -> Result<Option<&Tensor>, String> {
         Ok(self.find(pattern)?.first.and_then(|at| self.tensors.get(at)))
     }
 

@@ -98,6 +98,19 @@ impl Packed {
         }
     }
 
+    /// Takes it as known that the dense width is `width`.
+    pub fn settle_width(&mut self, width: usize) -> Result<(), Bad> {
+        let groups = self.scales.shape.last().copied().unwrap_or(0);
+        let fits = |p: &QuantParams| groups.checked_mul(p.group_size as usize) == Some(width);
+        match self.candidates().iter().find(|p| fits(p)) {
+            Some(params) => {
+                self.entry = Some(params.entry());
+                Ok(())
+            }
+            None => bad(format!("a width of {width}"), Value::Packed(self.clone()).describe()),
+        }
+    }
+
     /// Applies `f` to each array.
     pub fn each(
         &self,

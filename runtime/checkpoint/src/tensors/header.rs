@@ -13,6 +13,9 @@ use super::{Dtype, TensorError};
 /// The longest header that is read; the format's own limit.
 pub const MAX_HEADER_BYTES: u64 = 100_000_000;
 
+/// Longer names are refused, so that matching them stays cheap.
+const MAX_NAME_BYTES: usize = 1024;
+
 /// No tensor has more axes.
 const MAX_RANK: usize = 32;
 
@@ -122,6 +125,11 @@ fn entry_error(path: &Path, tensor: &str, expected: &str, found: &str) -> Tensor
 type Wrong = (Box<str>, String, String);
 
 fn check(name: Box<str>, raw: RawEntry, data: u64, size: u64) -> Result<Entry, Wrong> {
+    if name.len() > MAX_NAME_BYTES {
+        let found = format!("{} bytes", name.len());
+        let start: String = name.chars().take(60).collect();
+        return Err((start.into(), format!("a name of at most {MAX_NAME_BYTES} bytes"), found));
+    }
     let Some(dtype) = Dtype::parse(&raw.dtype) else {
         let known = Dtype::ALL.map(Dtype::name).join(", ");
         return Err((name, format!("a dtype of {known}"), format!("{:?}", raw.dtype)));
@@ -156,13 +164,14 @@ fn check(name: Box<str>, raw: RawEntry, data: u64, size: u64) -> Result<Entry, W
         };
         return Err((name, expected, found));
     }
-    // A zero axis lets the others be anything, so each is checked by itself.
+    // A zero axis lets the others be anything, so they are bounded by themselves.
+    let axes = raw.shape.iter().try_fold(1u64, |n, d| n.checked_mul((*d).max(1)));
     let shape: Result<Vec<usize>, _> = raw.shape.iter().map(|d| usize::try_from(*d)).collect();
     match shape {
-        Ok(shape) if shape.iter().all(|d| *d <= u32::MAX as usize) => {
+        Ok(shape) if axes.is_some_and(|n| n < 1 << 48) => {
             Ok(Entry { name, dtype, shape, bytes: data + begin..data + end })
         }
-        _ => Err((name, "axes below 2^32".into(), format!("{:?}", raw.shape))),
+        _ => Err((name, "axes below 2^48 together".into(), format!("{:?}", raw.shape))),
     }
 }
 
