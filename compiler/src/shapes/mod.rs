@@ -1,0 +1,163 @@
+//! Symbolic shapes and what is known about them.
+
+mod poly;
+
+pub use poly::Poly;
+
+use std::collections::HashMap;
+
+use crate::syntax::ast::{BinaryOp, Expr, ExprKind, UnaryOp};
+
+/// Sizes of the axes of an array, first axis first.
+pub type Shape = Vec<Poly>;
+
+/// `[B, L, hidden_size]`
+pub fn show(shape: &[Poly]) -> String {
+    let sizes: Vec<String> = shape.iter().map(Poly::to_string).collect();
+    format!("[{}]", sizes.join(", "))
+}
+
+/// What the manifest's `[checks]` say about sizes, and what the solver's opaque atoms stand for.
+#[derive(Debug, Default, Clone)]
+pub struct Facts {
+    /// Names that are another size: from `a == b`, and from derived config keys.
+    equal: HashMap<String, Poly>,
+    /// Pairs `(a, b)` with `a % b == 0`.
+    divisible: Vec<(Poly, Poly)>,
+    /// The expression each atom was made from.
+    atoms: HashMap<String, Expr>,
+    /// Numerator and divisor of atoms that are quotients.
+    quotients: HashMap<String, (Poly, Poly)>,
+}
+
+impl Facts {
+    /// Learns `a == b` and `a % b == 0`; other conditions say nothing about sizes.
+    pub fn learn(&mut self, condition: &Expr) {
+        let ExprKind::Binary(op, left, right) = &condition.kind else { return };
+        match op {
+            BinaryOp::And => {
+                self.learn(left);
+                self.learn(right);
+            }
+            BinaryOp::Eq => {
+                if let ExprKind::Binary(BinaryOp::Rem, a, b) = &left.kind
+                    && right.kind == ExprKind::Int(0)
+                {
+                    let pair = (self.poly(a), self.poly(b));
+                    self.divisible.push(pair);
+                    return;
+                }
+                let (a, b) = (self.poly(left), self.poly(right));
+                if let Some(name) = a.as_atom()
+                    && !b.atoms().any(|atom| atom == name)
+                {
+                    self.equal.insert(name.to_owned(), b);
+                } else if let Some(name) = b.as_atom()
+                    && !a.atoms().any(|atom| atom == name)
+                {
+                    self.equal.insert(name.to_owned(), a);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A name that always stands for an expression.
+    pub fn define(&mut self, name: &str, value: &Expr) {
+        let value = self.poly(value);
+        if !value.atoms().any(|atom| atom == name) {
+            self.equal.insert(name.to_owned(), value);
+        }
+    }
+
+    /// The size an expression stands for.
+    pub fn poly(&mut self, expr: &Expr) -> Poly {
+        let found = match &expr.kind {
+            ExprKind::Int(value) => Some(Poly::int(*value)),
+            ExprKind::Unary(UnaryOp::Neg, inner) => Poly::int(0).sub(&self.poly(inner)),
+            ExprKind::Binary(op, left, right) => match op {
+                BinaryOp::Add => self.poly(left).add(&self.poly(right)),
+                BinaryOp::Sub => self.poly(left).sub(&self.poly(right)),
+                BinaryOp::Mul => {
+                    let product = self.poly(left).mul(&self.poly(right));
+                    product.map(|product| self.cancel(&product))
+                }
+                BinaryOp::FloorDiv => {
+                    let (a, b) = (self.poly(left), self.poly(right));
+                    Some(self.quotient(&a, &b, expr))
+                }
+                BinaryOp::Pow => match right.kind {
+                    ExprKind::Int(power @ 0..=8) => {
+                        let base = self.poly(left);
+                        (0..power).try_fold(Poly::int(1), |sum, _| sum.mul(&base))
+                    }
+                    _ => None,
+                },
+                _ => None,
+            },
+            _ => None,
+        };
+        found.unwrap_or_else(|| {
+            let name = crate::syntax::print::expr(expr);
+            self.atoms.entry(name.clone()).or_insert_with(|| expr.clone());
+            self.equal.get(&name).cloned().unwrap_or_else(|| Poly::atom(name))
+        })
+    }
+
+    /// `a // b` for sizes that are already polynomials; `origin` is what an opaque result stands for.
+    pub fn quotient(&mut self, a: &Poly, b: &Poly, origin: &Expr) -> Poly {
+        if let Some(exact) = a.exact_div(b) {
+            return exact;
+        }
+        if let (Some(a), Some(b)) = (a.as_int(), b.as_int())
+            && b != 0
+        {
+            return Poly::int(a.div_euclid(b));
+        }
+        let name = format!("({a} // {b})");
+        self.atoms.entry(name.clone()).or_insert_with(|| origin.clone());
+        self.quotients.insert(name.clone(), (a.clone(), b.clone()));
+        Poly::atom(name)
+    }
+
+    /// Whether two sizes are the same for every config that passes the checks.
+    pub fn same(&self, a: &Poly, b: &Poly) -> bool {
+        a == b || self.settle(a) == self.settle(b)
+    }
+
+    /// Replaces `b * (a // b)` by `a` where `a % b == 0` is a fact.
+    pub fn cancel(&self, size: &Poly) -> Poly {
+        let mut size = size.clone();
+        for (name, (a, b)) in &self.quotients {
+            if !self.divisible.contains(&(a.clone(), b.clone())) {
+                continue;
+            }
+            if let Some(scaled) = Poly::atom(name.clone()).mul(b)
+                && let Some(times) = size.exact_div(&scaled)
+                && let Some(whole) = times.mul(a)
+            {
+                size = whole;
+            }
+        }
+        size
+    }
+
+    fn settle(&self, size: &Poly) -> Poly {
+        let mut size = size.clone();
+        // Facts may chain; a cycle ends after as many rounds as there are facts.
+        for _ in 0..=self.equal.len() {
+            let next = size.substitute(&|name| self.equal.get(name).cloned());
+            if next == size {
+                break;
+            }
+            size = next;
+        }
+        self.cancel(&size)
+    }
+
+    /// An expression for a size, over the names it was made from; none where it holds a run-time
+    /// axis such as `B` or `L`.
+    pub fn expr(&self, size: &Poly, at: crate::source::Span) -> Option<Expr> {
+        size.to_expr(at, &|name| self.atoms.get(name).cloned())
+    }
+}
