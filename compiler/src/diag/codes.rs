@@ -1,0 +1,110 @@
+//! Every code a diagnostic may carry, with its title and a longer explanation.
+
+macro_rules! codes {
+    ($($name:ident = $text:literal, $title:literal, $explain:literal;)*) => {
+        /// A stable code, such as `S0102`.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum Code {
+            $(#[doc = $title] $name,)*
+        }
+
+        impl Code {
+            /// Every code, in order.
+            pub const ALL: &'static [Code] = &[$(Code::$name),*];
+
+            /// As shown: `S0102`.
+            pub fn as_str(self) -> &'static str {
+                match self { $(Code::$name => $text,)* }
+            }
+
+            /// A few words.
+            pub fn title(self) -> &'static str {
+                match self { $(Code::$name => $title,)* }
+            }
+
+            /// What `specc explain` prints.
+            pub fn explain(self) -> &'static str {
+                match self { $(Code::$name => $explain,)* }
+            }
+        }
+    };
+}
+
+codes! {
+    UnexpectedText = "S0101", "unexpected text",
+        "The text does not follow the grammar at the marked place. The message says what could stand there.";
+    UnexpectedCharacter = "S0102", "unexpected character",
+        "The character belongs to no word, number, string or operator of the language. Comments start with #.";
+    UnclosedString = "S0103", "string without an end",
+        "A string starts with a quote and ends with the same quote on the same line.";
+    BadNumber = "S0104", "number out of range or malformed",
+        "Integers are 64-bit and signed; floating-point numbers must be finite: 12, 1_000, 0.5, 1e-6.";
+    Unbalanced = "S0105", "bracket without its partner",
+        "Each of ( [ { needs its own closer, in the right order.";
+    TooDeep = "S0106", "nested too deeply",
+        "Brackets and expressions may nest to a fixed depth, so that no spec can exhaust the stack.";
+    TooLong = "S0107", "too long",
+        "An expression may hold a bounded number of operators, a file a bounded number of bytes. Bind parts to names.";
+    BadEscape = "S0108", "unknown escape in a string",
+        "Strings know the escapes \\\\, \\\", \\', \\n and \\t.";
+    UnusedValue = "S0109", "value that nobody uses",
+        "A statement binds a name, or is the last expression of its block and thus the block's value. The body of a `for` binds names that the next round and the statements after the loop use.";
+    SeparateStatements = "S0110", "two statements on one line",
+        "Statements end at the end of a line or at `;`.";
+    BadPipe = "S0111", "pipe into something that is no call",
+        "`x |> f(y)` means `f(x, y)`: to the right of `|>` stands a name or a call. Operators bind tighter than the pipe, so put parentheses around the pipe when more follows.";
+    ChainedComparison = "S0112", "comparisons in a row",
+        "`a < b < c` is written `a < b and b < c`.";
+    UnknownType = "S0113", "unknown type of a parameter",
+        "Parameters are tensors (`[B, L, hidden_size]` or `tensor`), int, float, bool, str, path, rope, ints, or one of several words (`none | head | full`); a `?` after the type lets it be none.";
+    NotAnItem = "S0114", "text outside of blocks",
+        "A graph file holds `use`, `block`, `graph` and `extern` items, and nothing between them but comments.";
+    BadExtern = "S0115", "incomplete extern",
+        "An extern says its parameters, its result after `->` and the Rust item that runs it after `=`. Only modules have weights.";
+    // The graph: names, calls, types, shapes.
+    UnknownName = "S0201", "unknown name",
+        "The name is no variable of the block, no parameter, no config key of the manifest and no loop index. Declare it under [config], or assign it before this line.";
+    UnknownCall = "S0202", "unknown block or op",
+        "What is called is no block of this family, no block of the library taken by `use`, and no extern op.";
+    WrongArguments = "S0203", "arguments do not fit",
+        "The call leaves out a parameter without a default, gives one twice, or gives one that does not exist. The definition is shown beside the call.";
+    WrongType = "S0204", "wrong type",
+        "An array stands where a number of the configuration is wanted, or the other way round, or a word where a number is wanted.";
+    NotConfiguration = "S0205", "not known when loading",
+        "`if`, `match`, `for` and sizes range over configuration only: everything is settled when a model is loaded. The value here depends on an array.";
+    Recursion = "S0206", "a block calls itself",
+        "The graph language has no recursion: a block is written out where it is called.";
+    LayerOutside = "S0207", "layer values outside the layers",
+        "`layer.*` exists inside `for i in layers` and in the blocks called there.";
+    MissingGraph = "S0208", "a graph is missing",
+        "The family's method needs graphs of certain names: `hidden` and `logits` for an autoregressive family, `hidden` for an embedding one, `encode`, `denoise` and `logits` for a denoising one.";
+    WrongTuple = "S0209", "tuple of another length",
+        "The number of names on the left differs from the number of values on the right.";
+    ShapeMismatch = "S0210", "shapes do not agree",
+        "Two sizes must be equal for every config that passes [checks], and the compiler cannot prove it. If they are equal for a reason it does not know, say so: add the equality to [checks].";
+    ShapeRank = "S0211", "wrong number of axes",
+        "The array has more or fewer axes than the operation takes.";
+    DefinedTwice = "S0212", "defined twice",
+        "Two definitions in one file have the same name.";
+    ArmsDisagree = "S0213", "arms yield different things",
+        "All arms of an `if` or `match` must yield values of one kind and shape.";
+    CacheOutside = "S0214", "a cache outside the layers",
+        "Operations that mix positions through the cache need a layer whose cache they own.";
+    UnknownWord = "S0215", "not one of the words",
+        "The parameter takes one of a list of words.";
+    UnknownSize = "S0216", "size not known when loading",
+        "The size depends on the batch or on the number of tokens, and a weight's size cannot.";
+}
+
+impl Code {
+    /// The code written `text`, in any case.
+    pub fn parse(text: &str) -> Option<Code> {
+        Code::ALL.iter().copied().find(|code| code.as_str().eq_ignore_ascii_case(text))
+    }
+}
+
+impl std::fmt::Display for Code {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

@@ -1,0 +1,132 @@
+//! Diagnostics as data; [`render`] turns them into text or JSON.
+
+mod codes;
+pub mod render;
+
+pub use codes::Code;
+
+use crate::source::Span;
+
+/// How bad it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Severity {
+    /// The spec cannot be used.
+    Error,
+    /// The spec works, and probably not as meant.
+    Warning,
+}
+
+impl Severity {
+    /// `error` or `warning`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+        }
+    }
+}
+
+/// A place and what to say about it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Label {
+    /// The place.
+    pub span: Span,
+    /// Shown beside it; may be empty.
+    pub text: String,
+}
+
+/// One finding about a spec.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Diagnostic {
+    /// Stable code.
+    pub code: Code,
+    /// Error or warning.
+    pub severity: Severity,
+    /// One line.
+    pub message: String,
+    /// Where the finding is.
+    pub primary: Label,
+    /// Other places that matter, in any file.
+    pub labels: Vec<Label>,
+    /// What to do.
+    pub help: Vec<String>,
+    /// What else is true.
+    pub notes: Vec<String>,
+}
+
+impl Diagnostic {
+    /// An error at `span`.
+    pub fn error(code: Code, span: Span, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            severity: Severity::Error,
+            message: message.into(),
+            primary: Label { span, text: String::new() },
+            labels: Vec::new(),
+            help: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// A warning at `span`.
+    pub fn warning(code: Code, span: Span, message: impl Into<String>) -> Self {
+        Self { severity: Severity::Warning, ..Self::error(code, span, message) }
+    }
+
+    /// Text beside the primary place.
+    #[must_use]
+    pub fn here(mut self, text: impl Into<String>) -> Self {
+        self.primary.text = text.into();
+        self
+    }
+
+    /// Another place.
+    #[must_use]
+    pub fn label(mut self, span: Span, text: impl Into<String>) -> Self {
+        self.labels.push(Label { span, text: text.into() });
+        self
+    }
+
+    /// A line that says what to do.
+    #[must_use]
+    pub fn help(mut self, text: impl Into<String>) -> Self {
+        self.help.push(text.into());
+        self
+    }
+
+    /// A line of background.
+    #[must_use]
+    pub fn note(mut self, text: impl Into<String>) -> Self {
+        self.notes.push(text.into());
+        self
+    }
+}
+
+/// Whether any of them is an error.
+pub fn has_errors(diags: &[Diagnostic]) -> bool {
+    diags.iter().any(|d| d.severity == Severity::Error)
+}
+
+/// The known name nearest to `found`, near enough to be a slip of the keyboard.
+pub fn nearest<'a>(found: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let longest = found.chars().count();
+    known
+        .into_iter()
+        .map(|name| (strsim::damerau_levenshtein(found, name), name))
+        .filter(|&(distance, name)| {
+            let room = longest.max(name.chars().count());
+            distance <= (room / 3).max(1) && distance < room
+        })
+        .min_by_key(|&(distance, name)| (distance, name.len(), name))
+        .map(|(_, name)| name)
+}
+
+/// A list of names for a sentence: "`a`, `b` or `c`".
+pub fn one_of<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    let names: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
+    match names.split_last() {
+        None => String::new(),
+        Some((last, [])) => last.clone(),
+        Some((last, rest)) => format!("{} or {last}", rest.join(", ")),
+    }
+}
