@@ -1,1 +1,26 @@
-//! TODO
+//! Runs model families that `specc` generated, on MLX.
+//!
+//! * [`array`], [`ops`], [`nn`]: arrays, the primitives of graphs, and the modules with weights;
+//! * [`weights`]: from a model folder to arrays, with an audit;
+//! * [`cache`]: what layers remember; [`pass`]: one forward; [`mix`]: the operations that read caches;
+//! * [`composition`], [`capabilities`], [`graph`]: what is decided at load, and what a graph can do;
+//! * [`codegen`]: what generated code imports.
+//!
+//! One thread owns MLX: load a model and run it on the same thread.
+
+pub mod array;
+pub mod backend;
+pub mod cache;
+pub mod codegen;
+mod error;
+pub mod gguf;
+pub mod graph;
+pub mod mix;
+pub mod nn;
+pub mod ops;
+pub mod pass;
+pub mod sample;
+pub mod weights;
+
+pub use array::{Array, Dtype};
+pub use error::{Error, Result};

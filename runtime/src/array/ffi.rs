@@ -1,0 +1,348 @@
+//! MLX calls that mlx-rs lacks or hides: the other quantised modes, plain slices, hadamard.
+//!
+//! The only module with `unsafe` code. Every function passes handles of arrays that it borrows for
+//! the call, pointers with the lengths of the slices they come from, and takes ownership of the one
+//! handle that MLX fills in.
+#![allow(unsafe_code)]
+
+use std::cell::RefCell;
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::sync::Once;
+
+use mlx_rs::{Array, Dtype, Stream};
+use mlx_sys as sys;
+
+use crate::{Error, Result};
+
+/// How groups of quantised numbers are written.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize, serde::Deserialize,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum QuantMode {
+    /// `scale * q + bias` per group.
+    #[default]
+    Affine,
+    /// 4-bit floats in groups of 32 with an 8-bit power of two as scale.
+    Mxfp4,
+    /// 8-bit floats in groups of 32 with an 8-bit power of two as scale.
+    Mxfp8,
+    /// 4-bit floats in groups of 16 with an 8-bit float as scale.
+    Nvfp4,
+}
+
+impl QuantMode {
+    fn name(self) -> &'static CStr {
+        match self {
+            QuantMode::Affine => c"affine",
+            QuantMode::Mxfp4 => c"mxfp4",
+            QuantMode::Mxfp8 => c"mxfp8",
+            QuantMode::Nvfp4 => c"nvfp4",
+        }
+    }
+}
+
+/// Bits, group and mode of a quantised array; groups run along the last axis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+pub struct Quantisation {
+    /// Bits of a number.
+    pub bits: i32,
+    /// Numbers that share a scale.
+    pub group_size: i32,
+    /// How they are written.
+    pub mode: QuantMode,
+}
+
+impl Quantisation {
+    /// Affine quantisation.
+    pub const fn affine(bits: i32, group_size: i32) -> Self {
+        Quantisation { bits, group_size, mode: QuantMode::Affine }
+    }
+}
+
+thread_local! {
+    static MESSAGE: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+unsafe extern "C" {
+    // mlx-rs's own handler, so that its wrappers go on finding their messages.
+    fn default_mlx_error_handler(message: *const c_char, data: *mut c_void);
+}
+
+extern "C" fn keep_message(message: *const c_char, data: *mut c_void) {
+    // SAFETY: MLX passes a C string that lives for the call.
+    let text = unsafe { CStr::from_ptr(message) }.to_string_lossy().into_owned();
+    MESSAGE.with_borrow_mut(|slot| *slot = Some(text));
+    // SAFETY: the same arguments, for the handler that mlx-rs registers.
+    unsafe { default_mlx_error_handler(message, data) };
+}
+
+static HANDLER: Once = Once::new();
+
+fn watch_errors() {
+    HANDLER.call_once(|| {
+        // mlx-rs registers its handler at its first call; ours must come after it.
+        let _ = mlx_rs::memory::active_memory();
+        // SAFETY: a function with the signature that MLX asks for, and no data.
+        unsafe { sys::mlx_set_error_handler(Some(keep_message), std::ptr::null_mut(), None) };
+    });
+}
+
+fn failed() -> Error {
+    let text = MESSAGE.with_borrow_mut(Option::take);
+    Error::Mlx(text.unwrap_or_else(|| "the operation failed without a message".to_owned()))
+}
+
+/// Runs a call that fills in one array.
+fn call(f: impl FnOnce(*mut sys::mlx_array, sys::mlx_stream) -> c_int) -> Result<Array> {
+    watch_errors();
+    let stream = Stream::thread_local_or_default();
+    // SAFETY: an empty handle; MLX fills it in or leaves it, and `Array` frees it in both cases.
+    let mut out = unsafe { sys::mlx_array_new() };
+    let status = f(&mut out, stream.as_ptr());
+    // SAFETY: `out` is owned by nobody else.
+    let array = unsafe { Array::from_ptr(out) };
+    if status == 0 { Ok(array) } else { Err(failed()) }
+}
+
+fn handle(array: Option<&Array>) -> sys::mlx_array {
+    // SAFETY: the empty handle holds nothing, so that nothing is to be freed.
+    array.map_or_else(|| unsafe { sys::mlx_array_new() }, Array::as_ptr)
+}
+
+fn some_int(value: i32) -> sys::mlx_optional_int {
+    sys::mlx_optional_int { value, has_value: true }
+}
+
+/// `x[start..stop]` on every axis, all axes given; a view.
+pub fn slice(x: &Array, start: &[i32], stop: &[i32]) -> Result<Array> {
+    let steps = [1; 8];
+    let n = x.ndim();
+    if start.len() != n || stop.len() != n || n > steps.len() {
+        return Err(Error::input("slice", format!("{n} bounds"), format!("{}", start.len())));
+    }
+    call(|out, stream| {
+        // SAFETY: see the module.
+        unsafe {
+            sys::mlx_slice(
+                out,
+                x.as_ptr(),
+                start.as_ptr(),
+                n,
+                stop.as_ptr(),
+                n,
+                steps.as_ptr(),
+                n,
+                stream,
+            )
+        }
+    })
+}
+
+/// `x` with `update` at `start..stop`. In place when `x` is the only reference to its data, so the
+/// caller gives it away.
+pub fn slice_update(x: Array, update: &Array, start: &[i32], stop: &[i32]) -> Result<Array> {
+    let steps = [1; 8];
+    let n = x.ndim();
+    if start.len() != n || stop.len() != n || n > steps.len() {
+        return Err(Error::input("slice", format!("{n} bounds"), format!("{}", start.len())));
+    }
+    call(|out, stream| {
+        // SAFETY: see the module.
+        unsafe {
+            sys::mlx_slice_update(
+                out,
+                x.as_ptr(),
+                update.as_ptr(),
+                start.as_ptr(),
+                n,
+                stop.as_ptr(),
+                n,
+                steps.as_ptr(),
+                n,
+                stream,
+            )
+        }
+    })
+}
+
+/// Quantises along the last axis: weight, scales and, for the affine mode, biases.
+pub fn quantize(x: &Array, q: Quantisation) -> Result<(Array, Array, Option<Array>)> {
+    watch_errors();
+    let stream = Stream::thread_local_or_default();
+    // SAFETY: an empty vector of our own, freed below.
+    let mut out = unsafe { sys::mlx_vector_array_new() };
+    // SAFETY: see the module.
+    let status = unsafe {
+        sys::mlx_quantize(
+            &mut out,
+            x.as_ptr(),
+            some_int(q.group_size),
+            some_int(q.bits),
+            q.mode.name().as_ptr(),
+            handle(None),
+            stream.as_ptr(),
+        )
+    };
+    let mut parts = Vec::new();
+    if status == 0 {
+        // SAFETY: MLX filled `out` in; an index below its size is valid, `part` is ours.
+        unsafe {
+            for i in 0..sys::mlx_vector_array_size(out) {
+                let mut part = sys::mlx_array_new();
+                sys::mlx_vector_array_get(&mut part, out, i);
+                parts.push(Array::from_ptr(part));
+            }
+        }
+    }
+    // SAFETY: `out` is ours.
+    unsafe { sys::mlx_vector_array_free(out) };
+    if status != 0 {
+        return Err(failed());
+    }
+    let mut parts = parts.into_iter();
+    match (parts.next(), parts.next()) {
+        (Some(weight), Some(scales)) => Ok((weight, scales, parts.next())),
+        _ => Err(failed()),
+    }
+}
+
+/// The floats of a quantised array, of the type of its scales or of `dtype`.
+pub fn dequantize(
+    weight: &Array,
+    scales: &Array,
+    biases: Option<&Array>,
+    q: Quantisation,
+    dtype: Option<Dtype>,
+) -> Result<Array> {
+    let dtype = sys::mlx_optional_dtype {
+        value: dtype.unwrap_or(Dtype::Float32).into(),
+        has_value: dtype.is_some(),
+    };
+    call(|out, stream| {
+        // SAFETY: see the module.
+        unsafe {
+            sys::mlx_dequantize(
+                out,
+                weight.as_ptr(),
+                scales.as_ptr(),
+                handle(biases),
+                some_int(q.group_size),
+                some_int(q.bits),
+                q.mode.name().as_ptr(),
+                handle(None),
+                dtype,
+                stream,
+            )
+        }
+    })
+}
+
+/// `x @ W` with a quantised W, transposed when `transpose`.
+pub fn quantized_matmul(
+    x: &Array,
+    weight: &Array,
+    scales: &Array,
+    biases: Option<&Array>,
+    transpose: bool,
+    q: Quantisation,
+) -> Result<Array> {
+    call(|out, stream| {
+        // SAFETY: see the module.
+        unsafe {
+            sys::mlx_quantized_matmul(
+                out,
+                x.as_ptr(),
+                weight.as_ptr(),
+                scales.as_ptr(),
+                handle(biases),
+                transpose,
+                some_int(q.group_size),
+                some_int(q.bits),
+                q.mode.name().as_ptr(),
+                stream,
+            )
+        }
+    })
+}
+
+/// `x @ W[rhs_indices]ᵀ` with a stack of quantised matrices [E, out, in].
+pub fn gather_qmm(
+    x: &Array,
+    weight: &Array,
+    scales: &Array,
+    biases: Option<&Array>,
+    rhs_indices: &Array,
+    sorted: bool,
+    q: Quantisation,
+) -> Result<Array> {
+    call(|out, stream| {
+        // SAFETY: see the module.
+        unsafe {
+            sys::mlx_gather_qmm(
+                out,
+                x.as_ptr(),
+                weight.as_ptr(),
+                scales.as_ptr(),
+                handle(biases),
+                handle(None),
+                rhs_indices.as_ptr(),
+                true,
+                some_int(q.group_size),
+                some_int(q.bits),
+                q.mode.name().as_ptr(),
+                sorted,
+                stream,
+            )
+        }
+    })
+}
+
+/// The Hadamard transform of the last axis in Sylvester order, times `scale`.
+pub fn hadamard(x: &Array, scale: f32) -> Result<Array> {
+    let scale = sys::mlx_optional_float { value: scale, has_value: true };
+    call(|out, stream| {
+        // SAFETY: see the module.
+        unsafe { sys::mlx_hadamard_transform(out, x.as_ptr(), scale, stream) }
+    })
+}
+
+/// The same bytes read as another type; the last axis changes its length.
+pub fn view(x: &Array, dtype: Dtype) -> Result<Array> {
+    call(|out, stream| {
+        // SAFETY: see the module.
+        unsafe { sys::mlx_view(out, x.as_ptr(), dtype.into(), stream) }
+    })
+}
+
+/// An array of a copy of `bytes`, which may lie at any alignment.
+///
+/// # Errors
+/// When the length is not that of the shape.
+pub fn from_bytes(bytes: &[u8], shape: &[i32], dtype: Dtype) -> Result<Array> {
+    let size = dtype_bytes(dtype);
+    let items = shape.iter().try_fold(1_usize, |n, &d| n.checked_mul(usize::try_from(d).ok()?));
+    if items.and_then(|n| n.checked_mul(size)) != Some(bytes.len()) {
+        return Err(Error::input(
+            "array data",
+            format!("the bytes of {dtype:?} {shape:?}"),
+            format!("{} bytes", bytes.len()),
+        ));
+    }
+    // SAFETY: the bytes are as many as the shape says; MLX copies them.
+    Ok(unsafe { Array::from_raw_data(bytes.as_ptr().cast(), shape, dtype) })
+}
+
+/// Bytes of one element.
+pub fn dtype_bytes(dtype: Dtype) -> usize {
+    // SAFETY: a pure function of an enumeration.
+    unsafe { sys::mlx_dtype_size(dtype.into()) }
+}
+
+/// Floats of 8-bit ones (E4M3, held as uint8).
+pub fn from_fp8(x: &Array, dtype: Dtype) -> Result<Array> {
+    call(|out, stream| {
+        // SAFETY: see the module.
+        unsafe { sys::mlx_from_fp8(out, x.as_ptr(), dtype.into(), stream) }
+    })
+}

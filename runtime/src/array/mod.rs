@@ -1,0 +1,12 @@
+//! Thin helpers over MLX arrays.
+
+mod ffi;
+mod scalar;
+
+pub use mlx_rs::{Array, Dtype};
+
+pub use ffi::{
+    QuantMode, Quantisation, dequantize, from_bytes, from_fp8, gather_qmm, hadamard, quantize,
+    quantized_matmul, slice, slice_update, view,
+};
+pub use scalar::{from_i32s, is_float, scalar};

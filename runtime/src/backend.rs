@@ -1,0 +1,54 @@
+//! What each device does badly and is therefore avoided, in one table.
+
+use mlx_rs::{Device, DeviceType};
+
+use crate::Result;
+
+/// Where MLX computes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Backend {
+    /// MLX's CPU build.
+    Cpu,
+    /// Apple GPUs.
+    Metal,
+    /// NVIDIA GPUs.
+    Cuda,
+}
+
+/// The choices that depend on a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Policy {
+    /// Quantised weights become float32 at load: the quantised product is about 15 times slower
+    /// than float32 through OpenBLAS.
+    pub dequantise: bool,
+    /// Dense float16 and bfloat16 weights become float32 at load: BLAS has no product for them.
+    pub widen: bool,
+}
+
+impl Backend {
+    /// The device that MLX computes on by default.
+    pub fn current() -> Result<Backend> {
+        Ok(match Device::try_default()?.get_type()? {
+            DeviceType::Cpu => Backend::Cpu,
+            DeviceType::Gpu if cfg!(target_os = "macos") => Backend::Metal,
+            DeviceType::Gpu => Backend::Cuda,
+        })
+    }
+
+    /// Its name in a composition record.
+    pub fn name(self) -> &'static str {
+        match self {
+            Backend::Cpu => "cpu",
+            Backend::Metal => "metal",
+            Backend::Cuda => "cuda",
+        }
+    }
+
+    /// The table.
+    pub fn policy(self) -> Policy {
+        match self {
+            Backend::Cpu => Policy { dequantise: true, widen: true },
+            Backend::Metal | Backend::Cuda => Policy { dequantise: false, widen: false },
+        }
+    }
+}

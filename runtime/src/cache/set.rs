@@ -1,0 +1,202 @@
+use mlx_rs::Array;
+
+use super::planes;
+use super::state::StateCache;
+use super::timeline::Timeline;
+use super::tokens::TokenCache;
+use crate::{Error, Result};
+
+/// What one layer of a set holds.
+#[derive(Debug)]
+pub enum LayerCache {
+    /// Something for each token.
+    Tokens(TokenCache),
+    /// States that do not grow.
+    States(StateCache),
+    /// Nothing; the layer has a slot so that slots count as layers do.
+    Nothing,
+}
+
+/// The caches of one request, or of a batch of them: one for each layer that remembers, and the
+/// timeline that they share.
+#[derive(Debug)]
+pub struct CacheSet {
+    pub(crate) layers: Vec<LayerCache>,
+    pub(crate) line: Timeline,
+    /// Tokens of a pass that may be taken back.
+    armed: Option<i32>,
+    /// Why the set can no longer be used.
+    pub(super) broken: Option<String>,
+}
+
+impl CacheSet {
+    pub(super) fn new(layers: Vec<LayerCache>) -> Self {
+        CacheSet { layers, line: Timeline::default(), armed: None, broken: None }
+    }
+
+    /// Rows; 0 before the first pass.
+    pub fn rows(&self) -> usize {
+        self.line.rows()
+    }
+
+    /// Tokens that row `b` holds.
+    pub fn tokens(&self, b: usize) -> i32 {
+        self.line.tokens(b)
+    }
+
+    /// Columns and the rows' beginnings.
+    pub fn timeline(&self) -> &Timeline {
+        &self.line
+    }
+
+    /// The layers' caches.
+    pub fn layers(&self) -> &[LayerCache] {
+        &self.layers
+    }
+
+    /// The arrays that hold all state, to be evaluated at the end of a chunk of a prompt.
+    pub fn arrays(&self) -> Vec<&Array> {
+        self.layers
+            .iter()
+            .flat_map(|layer| match layer {
+                LayerCache::Tokens(cache) => cache.buffers(),
+                LayerCache::States(cache) => cache.states(),
+                LayerCache::Nothing => &[],
+            })
+            .collect()
+    }
+
+    /// Evaluates all state.
+    pub fn eval(&self) -> Result<()> {
+        Ok(mlx_rs::transforms::eval(self.arrays())?)
+    }
+
+    /// Bytes of all buffers, room to grow included.
+    pub fn bytes(&self) -> usize {
+        self.layers
+            .iter()
+            .map(|layer| match layer {
+                LayerCache::Tokens(cache) => planes::bytes(cache.buffers()),
+                LayerCache::States(cache) => cache.bytes(),
+                LayerCache::Nothing => 0,
+            })
+            .sum()
+    }
+
+    /// # Errors
+    /// When a pass over this set failed halfway, or one that may be taken back is still open.
+    pub(crate) fn check(&self) -> Result<()> {
+        match (&self.broken, self.armed) {
+            (Some(why), _) => Err(Error::cache(format!("unusable: {why}"))),
+            (None, Some(_)) => Err(Error::cache("a verified span waits to be resolved")),
+            (None, None) => Ok(()),
+        }
+    }
+
+    pub(crate) fn break_off(&mut self, why: impl Into<String>) {
+        self.broken.get_or_insert(why.into());
+    }
+
+    /// Lets the next pass of `n` tokens be taken back.
+    pub(crate) fn arm(&mut self, n: i32) {
+        self.armed = Some(n);
+        for layer in &mut self.layers {
+            if let LayerCache::States(cache) = layer {
+                cache.arm();
+            }
+        }
+    }
+
+    /// Moves rows right by `shifts`, after which `time` columns end at the same place.
+    pub(crate) fn roll(&mut self, shifts: &[i32]) -> Result<()> {
+        if shifts.iter().all(|&s| s == 0) {
+            return Ok(());
+        }
+        let time = self.line.time;
+        for layer in &mut self.layers {
+            if let LayerCache::Tokens(cache) = layer {
+                cache.roll(shifts, time)?;
+            }
+        }
+        for (pad, shift) in self.line.pads.iter_mut().zip(shifts) {
+            *pad += shift;
+        }
+        Ok(())
+    }
+
+    /// Whether the last `n` tokens of every row can be forgotten.
+    pub fn can_trim(&self, n: i32) -> bool {
+        let time = self.line.time - n;
+        let short = (0..self.rows()).any(|b| self.tokens(b) < n);
+        n >= 0
+            && !short
+            && self.layers.iter().all(|layer| match layer {
+                LayerCache::Tokens(cache) => cache.can_trim_to(time),
+                LayerCache::States(_) => n == 0,
+                LayerCache::Nothing => true,
+            })
+    }
+
+    /// Forgets the last `n` tokens of every row, on every layer.
+    ///
+    /// # Errors
+    /// When some layer cannot; then nothing is changed.
+    pub fn trim(&mut self, n: i32) -> Result<()> {
+        self.check()?;
+        if !self.can_trim(n) {
+            return Err(Error::cache(format!("cannot trim {n} positions")));
+        }
+        self.trim_tokens(n)
+    }
+
+    fn trim_tokens(&mut self, n: i32) -> Result<()> {
+        let now = self.line.time;
+        for layer in &mut self.layers {
+            if let LayerCache::Tokens(cache) = layer {
+                cache.trim_to(now - n, now)?;
+            }
+        }
+        self.line.time -= n;
+        Ok(())
+    }
+
+    /// Ends a verified span: row `b` keeps its first `keep[b]` tokens.
+    ///
+    /// # Errors
+    /// When no span is open or a number is out of range. After an error in the work itself the set
+    /// is unusable.
+    pub fn resolve(&mut self, keep: &[i32]) -> Result<()> {
+        let Some(n) = self.armed else {
+            return Err(Error::cache("no verified span is open"));
+        };
+        if keep.len() != self.rows() || keep.iter().any(|k| !(0..=n).contains(k)) {
+            return Err(Error::input(
+                "tokens kept of a verified span",
+                format!("{} numbers from 0 to {n}", self.rows()),
+                format!("{keep:?}"),
+            ));
+        }
+        self.armed = None;
+        let done = self.rollback(n, keep);
+        if let Err(error) = &done {
+            self.break_off(error.to_string());
+        }
+        done
+    }
+
+    fn rollback(&mut self, n: i32, keep: &[i32]) -> Result<()> {
+        let whole = keep.iter().all(|&k| k == n);
+        for layer in &mut self.layers {
+            if let LayerCache::States(cache) = layer {
+                if whole { cache.commit() } else { cache.rollback(keep)? }
+            }
+        }
+        if whole {
+            return Ok(());
+        }
+        let most = keep.iter().copied().max().unwrap_or(0);
+        self.trim_tokens(n - most)?;
+        let shifts: Vec<i32> = keep.iter().map(|k| most - k).collect();
+        self.roll(&shifts)
+    }
+}

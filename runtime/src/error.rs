@@ -1,0 +1,91 @@
+//! The one error type of the runtime.
+
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+/// What can go wrong between a model folder and its output.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// MLX refused an operation.
+    #[error("MLX: {0}")]
+    Mlx(String),
+    /// A configuration file is wrong.
+    #[error(transparent)]
+    Config(#[from] specc_checkpoint::config::ConfigError),
+    /// A weight file is wrong.
+    #[error(transparent)]
+    Tensors(#[from] specc_checkpoint::Problems<specc_checkpoint::tensors::TensorError>),
+    /// A weight file cannot be mapped.
+    #[error(transparent)]
+    Mapped(#[from] specc_checkpoint::tensors::TensorError),
+    /// A weight file cannot be read.
+    #[error("{}: {reason}", file.display())]
+    Io {
+        /// The file.
+        file: PathBuf,
+        /// The system's words.
+        reason: String,
+    },
+    /// One tensor is missing or is not what the graph needs.
+    #[error("tensor {tensor:?}: expected {expected}, found {found}")]
+    Tensor {
+        /// The graph's name of it, paths included.
+        tensor: String,
+        /// Shape or type that the graph needs.
+        expected: String,
+        /// What the checkpoint holds.
+        found: String,
+    },
+    /// The weights do not fit the graph: missing, unexplained or badly stored tensors.
+    #[error("{0}")]
+    Weights(String),
+    /// A configuration that the family's checks refuse.
+    #[error("config.json: {0}")]
+    Check(String),
+    /// An argument of a call is wrong.
+    #[error("{what}: expected {expected}, found {found}")]
+    Input {
+        /// The argument.
+        what: String,
+        /// What a good one is.
+        expected: String,
+        /// What was given.
+        found: String,
+    },
+    /// Something that a layer, storage, device or graph cannot do.
+    #[error("{0}")]
+    Unsupported(String),
+    /// A composition record that cannot be.
+    #[error("{0}")]
+    Composition(String),
+    /// A set of caches that cannot be used or read back.
+    #[error("cache: {0}")]
+    Cache(String),
+}
+
+/// The runtime's result.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl From<mlx_rs::error::Exception> for Error {
+    fn from(error: mlx_rs::error::Exception) -> Self {
+        Error::Mlx(error.what().to_owned())
+    }
+}
+
+impl Error {
+    /// [`Error::Input`] from displayable parts.
+    pub fn input(
+        what: impl Into<String>,
+        expected: impl Into<String>,
+        found: impl Into<String>,
+    ) -> Self {
+        Error::Input { what: what.into(), expected: expected.into(), found: found.into() }
+    }
+
+    /// [`Error::Cache`] from its text.
+    pub(crate) fn cache(text: impl Into<String>) -> Self {
+        Error::Cache(text.into())
+    }
+}

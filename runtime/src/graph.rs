@@ -1,0 +1,202 @@
+//! What a model can do: its operations by phase, and how it is found and loaded.
+
+use std::fmt;
+
+use mlx_rs::Array;
+
+use crate::cache::{CacheLayer, CacheSet};
+use crate::pass::{Padding, Pass, Phase};
+use crate::weights::ModelSource;
+use crate::{Error, Result};
+
+/// An autoregressive graph as the compiler writes it: one forward over tokens, in which only the
+/// mixers differ by phase, and the head.
+pub trait Autoregressive {
+    /// What each slot remembers.
+    fn cache_layers(&self) -> &[CacheLayer];
+
+    /// Whether layers that keep all keys and values may keep them in pages.
+    fn cache_paging(&self) -> bool {
+        false
+    }
+
+    /// Hidden states after the final norm: ids [B, L] -> [B, L, hidden].
+    fn hidden(&self, cx: &mut Pass<'_>, ids: &Array) -> Result<Array>;
+
+    /// Hidden states to the vocabulary: [B, L, hidden] -> [B, L, vocab].
+    fn logits(&self, hidden: &Array) -> Result<Array>;
+}
+
+/// The phases of an autoregressive graph. All of them are needed: a graph that lacks one is no
+/// autoregressive graph.
+pub trait TokenPhases {
+    /// A part of the prompts: ids [B, L] -> hidden states [B, L, hidden].
+    fn prompt(&self, caches: &mut CacheSet, ids: &Array) -> Result<Array>;
+
+    /// Parts of several prompts of unequal lengths in one forward; `padding` counts the ids of each
+    /// row that are none.
+    fn multi_sequence_prompt(
+        &self,
+        caches: &mut CacheSet,
+        ids: &Array,
+        padding: Padding,
+    ) -> Result<Array>;
+
+    /// One token a row: ids [B, 1] -> [B, 1, hidden].
+    fn decode(&self, caches: &mut CacheSet, ids: &Array) -> Result<Array>;
+
+    /// A pending token and drafts, [B, d + 1], of which [`CacheSet::resolve`] keeps some.
+    fn verify(&self, caches: &mut CacheSet, ids: &Array) -> Result<Array>;
+
+    /// Tokens that are decided already, each with the arithmetic of a decode.
+    fn append_known(&self, caches: &mut CacheSet, ids: &Array) -> Result<Array>;
+
+    /// Hidden states to the vocabulary: [B, L, hidden] -> [B, L, vocab].
+    fn logits(&self, hidden: &Array) -> Result<Array>;
+}
+
+impl<G: Autoregressive + ?Sized> TokenPhases for G {
+    fn prompt(&self, caches: &mut CacheSet, ids: &Array) -> Result<Array> {
+        run(self, caches, Phase::Prompt, ids, Padding::default())
+    }
+
+    fn multi_sequence_prompt(
+        &self,
+        caches: &mut CacheSet,
+        ids: &Array,
+        padding: Padding,
+    ) -> Result<Array> {
+        run(self, caches, Phase::MultiSequencePrompt, ids, padding)
+    }
+
+    fn decode(&self, caches: &mut CacheSet, ids: &Array) -> Result<Array> {
+        run(self, caches, Phase::Decode, ids, Padding::default())
+    }
+
+    fn verify(&self, caches: &mut CacheSet, ids: &Array) -> Result<Array> {
+        run(self, caches, Phase::Verify, ids, Padding::default())
+    }
+
+    fn append_known(&self, caches: &mut CacheSet, ids: &Array) -> Result<Array> {
+        run(self, caches, Phase::AppendKnown, ids, Padding::default())
+    }
+
+    fn logits(&self, hidden: &Array) -> Result<Array> {
+        Autoregressive::logits(self, hidden)
+    }
+}
+
+fn run<G: Autoregressive + ?Sized>(
+    graph: &G,
+    caches: &mut CacheSet,
+    phase: Phase,
+    ids: &Array,
+    padding: Padding,
+) -> Result<Array> {
+    let mut pass = Pass::begin(caches, phase, ids, padding)?;
+    let hidden = graph.hidden(&mut pass, ids)?;
+    pass.finish()?;
+    Ok(hidden)
+}
+
+/// A graph that turns texts into vectors.
+pub trait Embedder {
+    /// Hidden states of whole sequences: ids [B, L] -> [B, L, hidden]; padding is the pass's.
+    fn hidden(&self, cx: &mut Pass<'_>, ids: &Array) -> Result<Array>;
+}
+
+/// A graph that denoises blocks of tokens.
+pub trait Denoiser {
+    /// What each slot remembers.
+    fn cache_layers(&self) -> &[CacheLayer];
+
+    /// Appends ids [B, L] causally and gives their hidden states.
+    fn encode(&self, cx: &mut Pass<'_>, ids: &Array) -> Result<Array>;
+
+    /// Logits [B, C, vocab] of a canvas [B, C] that sees the caches and itself, in a pass of
+    /// [`Phase::ReadBlock`]; `feedback` [B, C, hidden] is the step before's.
+    fn denoise(&self, cx: &mut Pass<'_>, canvas: &Array, feedback: Option<&Array>)
+    -> Result<Array>;
+
+    /// Expected token vectors of probabilities: [B, C, vocab] -> [B, C, hidden].
+    fn soft_embeddings(&self, probabilities: &Array) -> Result<Array>;
+}
+
+/// A graph with its weights.
+pub enum LoadedGraph {
+    /// Next tokens.
+    Autoregressive(Box<dyn Autoregressive>),
+    /// Vectors of texts.
+    Embedding(Box<dyn Embedder>),
+    /// Blocks of tokens.
+    Denoising(Box<dyn Denoiser>),
+}
+
+impl fmt::Debug for LoadedGraph {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            LoadedGraph::Autoregressive(_) => "LoadedGraph::Autoregressive",
+            LoadedGraph::Embedding(_) => "LoadedGraph::Embedding",
+            LoadedGraph::Denoising(_) => "LoadedGraph::Denoising",
+        })
+    }
+}
+
+impl LoadedGraph {
+    /// The autoregressive graph.
+    ///
+    /// # Errors
+    /// When the model does something else.
+    pub fn autoregressive(&self) -> Result<&dyn Autoregressive> {
+        match self {
+            LoadedGraph::Autoregressive(graph) => Ok(&**graph),
+            LoadedGraph::Embedding(_) => {
+                Err(Error::Unsupported("this model embeds texts and generates none".into()))
+            }
+            LoadedGraph::Denoising(_) => {
+                Err(Error::Unsupported("this model denoises blocks of tokens".into()))
+            }
+        }
+    }
+}
+
+/// What a family's models produce.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Method {
+    /// Next tokens.
+    Autoregressive,
+    /// Vectors of texts.
+    Embedding,
+    /// Blocks of tokens.
+    Denoising,
+}
+
+/// Whether a family is for certain model types or for whatever it can describe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Tier {
+    /// Tried first; has a label.
+    Targeted,
+    /// Tried last.
+    Generic,
+}
+
+/// A model family: data, and the functions that the compiler wrote for it.
+#[derive(Debug)]
+pub struct Family {
+    /// Unique name.
+    pub name: &'static str,
+    /// Values of `model_type` that it answers to.
+    pub model_types: &'static [&'static str],
+    /// Its place in the order of families.
+    pub tier: Tier,
+    /// Its name in messages; targeted families have one.
+    pub label: Option<&'static str>,
+    /// What its models produce.
+    pub method: Method,
+    /// Whether it takes a model whose `model_type` is its own.
+    pub accepts: fn(&ModelSource) -> Result<bool>,
+    /// Loads the weights of a model that it accepts.
+    pub load: fn(&ModelSource) -> Result<LoadedGraph>,
+}

@@ -1,0 +1,12 @@
+//! Sequence mixers: the only operations that touch a layer's cache.
+//!
+//! Each takes the pass and the layer's slot first; which of its forms runs follows from the pass.
+
+mod attend;
+mod latent;
+mod recurrent;
+mod scan;
+
+pub use attend::{attend, attend_all, attend_shared};
+pub use latent::{IndexedLatentAttention, LatentAttention};
+pub use recurrent::{CausalConv, gated_delta, selective_scan, ssd};

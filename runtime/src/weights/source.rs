@@ -1,0 +1,93 @@
+use std::path::{Path, PathBuf};
+
+use specc_checkpoint::config::{ConfigFile, QuantizationConfig, Reader};
+use specc_checkpoint::map::{self, WeightMap};
+use specc_checkpoint::tensors::TensorIndex;
+
+use super::Loader;
+use crate::backend::{Backend, Policy};
+use crate::{Error, Result};
+
+/// How weights are loaded.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LoadOptions {
+    /// Quantised weights stay so on every device.
+    pub keep_quantized: bool,
+}
+
+/// A model folder, read as far as its headers.
+#[derive(Debug)]
+pub struct ModelSource {
+    folder: PathBuf,
+    config: ConfigFile,
+    generation: Option<ConfigFile>,
+    index: TensorIndex,
+    quantization: QuantizationConfig,
+    options: LoadOptions,
+}
+
+impl ModelSource {
+    /// Reads `config.json`, `generation_config.json` when there is one, and the headers of the
+    /// weights.
+    ///
+    /// # Errors
+    /// Names the file, the place, what was expected and what was found.
+    pub fn open(folder: &Path, options: LoadOptions) -> Result<ModelSource> {
+        let config = ConfigFile::open(folder)?;
+        let generation = ConfigFile::open_optional(folder, "generation_config.json")?;
+        let index = TensorIndex::open(folder)?;
+        let quantization = QuantizationConfig::read(&config.under(&["", "text_config"]))?;
+        let folder = folder.to_owned();
+        Ok(ModelSource { folder, config, generation, index, quantization, options })
+    }
+
+    /// The folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// `config.json`
+    pub fn config(&self) -> &ConfigFile {
+        &self.config
+    }
+
+    /// `generation_config.json`, when there is one.
+    pub fn generation(&self) -> Option<&ConfigFile> {
+        self.generation.as_ref()
+    }
+
+    /// The configuration under these roots, tried in order.
+    pub fn reader(&self, roots: &[&str]) -> Reader<'_> {
+        self.config.under(roots)
+    }
+
+    /// All stored tensors.
+    pub fn index(&self) -> &TensorIndex {
+        &self.index
+    }
+
+    /// What the configuration says about quantised modules.
+    pub fn quantization(&self) -> &QuantizationConfig {
+        &self.quantization
+    }
+
+    /// How weights are loaded.
+    pub fn options(&self) -> &LoadOptions {
+        &self.options
+    }
+
+    /// A loader of the tensors as `map` names them.
+    ///
+    /// # Errors
+    /// When the map does not fit the checkpoint.
+    pub fn loader(&self, map: &WeightMap) -> Result<Loader<'_>> {
+        let plan = map::plan(&self.index, map, &self.quantization)
+            .map_err(|e| Error::Weights(e.to_string()))?;
+        let table = Backend::current()?.policy();
+        let policy = Policy {
+            dequantise: table.dequantise && !self.options.keep_quantized,
+            widen: table.widen,
+        };
+        Ok(Loader::new(self, plan, policy))
+    }
+}
