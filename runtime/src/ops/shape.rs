@@ -115,6 +115,11 @@ pub fn concat(parts: &[&Array], axis: i32) -> Result<Array> {
     Ok(mx::concatenate(parts, axis)?)
 }
 
+/// `a`, then `b` along an axis.
+pub fn join(a: &Array, b: &Array, axis: i32) -> Result<Array> {
+    concat(&[a, b], axis)
+}
+
 /// Joined along a new axis.
 pub fn stack(parts: &[&Array], axis: i32) -> Result<Array> {
     Ok(mx::stack(parts, axis)?)
