@@ -6,7 +6,11 @@ pub use specc_checkpoint::config::{
 pub use specc_checkpoint::map::{DropRule, Match, Pattern, Present, Rule, Step, Target, WeightMap};
 
 pub use crate::cache::{CacheLayer, Slot};
-pub use crate::graph::{Autoregressive, Denoiser, Embedder, Family, LoadedGraph, Method, Tier};
+pub use crate::gguf::{GgufMap, GgufTensor, GgufValue};
+pub use crate::graph::{
+    Autoregressive, ChatFormat, Denoiser, Embedder, Family, LoadedGraph, Method, Pooling, TextVector,
+    Tier,
+};
 pub use crate::nn::{RopeConfig, RopeSource};
 pub use crate::pass::{Pass, Phase};
 pub use crate::weights::{Loader, ModelSource};

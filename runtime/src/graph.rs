@@ -5,6 +5,7 @@ use std::fmt;
 use mlx_rs::Array;
 
 use crate::cache::{CacheLayer, CacheSet};
+use crate::gguf::GgufMap;
 use crate::pass::{Padding, Pass, Phase};
 use crate::weights::ModelSource;
 use crate::{Error, Result};
@@ -182,6 +183,49 @@ pub enum Tier {
     Generic,
 }
 
+/// What a family says about its chats; checkpoints and their templates say the rest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChatFormat {
+    /// How thinking is marked: `none`, `think-tag`, `gemma-channel`; else the template gives it away.
+    pub thinking: Option<&'static str>,
+    /// How tools are called; else the template gives it away.
+    pub tool_calls: Option<&'static str>,
+    /// Variables of the template, as JSON text, where the user gives none.
+    pub variables: &'static [(&'static str, &'static str)],
+    /// A Jinja template for checkpoints that carry none.
+    pub fallback: Option<&'static str>,
+}
+
+impl ChatFormat {
+    /// A family that says nothing.
+    pub const UNSAID: Self =
+        Self { thinking: None, tool_calls: None, variables: &[], fallback: None };
+}
+
+/// Which hidden states of the last layer make the vector of a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pooling {
+    /// The mean over all tokens.
+    Mean,
+    /// The first token's.
+    First,
+    /// The last token's.
+    Last,
+}
+
+/// How a text becomes one vector.
+#[derive(Debug, Clone, Copy)]
+pub struct TextVector {
+    /// Which hidden states.
+    pub pooling: Pooling,
+    /// Divided by its Euclidean length.
+    pub normalise: bool,
+    /// The token that a text has to end with.
+    pub terminator: Option<&'static str>,
+    /// The most tokens of a text, where there is a limit.
+    pub max_positions: Option<fn(&ModelSource) -> Result<i64>>,
+}
+
 /// A model family: data, and the functions that the compiler wrote for it.
 #[derive(Debug)]
 pub struct Family {
@@ -195,6 +239,12 @@ pub struct Family {
     pub label: Option<&'static str>,
     /// What its models produce.
     pub method: Method,
+    /// How its models are written in GGUF files.
+    pub gguf: Option<&'static GgufMap>,
+    /// What its chats look like, where checkpoints do not say.
+    pub chat: ChatFormat,
+    /// How a text becomes one vector, where its models can give one.
+    pub embedding: Option<TextVector>,
     /// Whether it takes a model whose `model_type` is its own.
     pub accepts: fn(&ModelSource) -> Result<bool>,
     /// Loads the weights of a model that it accepts.
