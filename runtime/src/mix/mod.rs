@@ -6,6 +6,8 @@ mod attend;
 mod latent;
 mod recurrent;
 mod scan;
+#[cfg(test)]
+mod tests;
 
 pub use attend::{attend, attend_all, attend_shared};
 pub use latent::{IndexedLatentAttention, LatentAttention};

@@ -1,7 +1,7 @@
 use mlx_rs::Array;
 
 use super::linear::Matrix;
-use crate::array::dequantize;
+use crate::array::{dequantize, quantized_matmul};
 use crate::weights::{Loader, Weight};
 use crate::{Result, ops};
 
@@ -46,5 +46,28 @@ impl Unembedding {
     /// [.., dim] -> [.., count]
     pub fn forward(&self, x: &Array) -> Result<Array> {
         self.matrix.product(x)
+    }
+}
+
+/// Rows of an embedding's table weighed by probabilities.
+#[derive(Debug)]
+pub struct MeanEmbedding {
+    table: Weight,
+}
+
+impl MeanEmbedding {
+    /// `NAME.weight` [count, dim], shared with the embedding of that name.
+    pub fn load(ld: &mut Loader<'_>, name: &str, count: i64, dim: i64) -> Result<Self> {
+        Ok(MeanEmbedding { table: ld.weight(name, &[count, dim])? })
+    }
+
+    /// `p E`: [.., count] -> [.., dim].
+    pub fn forward(&self, p: &Array) -> Result<Array> {
+        match &self.table {
+            Weight::Dense { array, kind } => ops::cast(&ops::matmul(p, array)?, *kind),
+            Weight::Packed { weight, scales, biases, quantisation } => {
+                quantized_matmul(p, weight, scales, biases.as_ref(), false, *quantisation)
+            }
+        }
     }
 }

@@ -81,6 +81,12 @@ impl MultiLinear {
         Ok(MultiLinear { weight: ld.weight(name, &[heads, rows, columns])? })
     }
 
+    #[cfg(test)]
+    pub(crate) fn of(array: Array) -> Self {
+        let kind = array.dtype();
+        MultiLinear { weight: Weight::Dense { array, kind } }
+    }
+
     /// `x Wᵀ` a head: [B, heads or 1, L, columns] -> [B, heads, L, rows].
     ///
     /// # Errors

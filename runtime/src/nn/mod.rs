@@ -9,7 +9,7 @@ mod linear;
 mod norm;
 mod rope;
 
-pub use embedding::{Embedding, Unembedding};
+pub use embedding::{Embedding, MeanEmbedding, Unembedding};
 pub use experts::{ExpertLinear, MultiLinear};
 pub use linear::Linear;
 pub use norm::{LayerNorm, RmsNorm};

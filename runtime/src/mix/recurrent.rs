@@ -1,0 +1,187 @@
+//! Mixers that carry a state from token to token.
+
+use mlx_rs::ops as mx;
+use mlx_rs::{Array, Dtype};
+
+use super::scan::{self, Scanned, idle};
+use crate::cache::Slot;
+use crate::pass::{Pass, Phase};
+use crate::weights::Loader;
+use crate::{Result, array, ops};
+
+/// Tokens of a prompt that a state space scan takes at once.
+const SSD_CHUNK: i32 = 256;
+/// Tokens of a prompt that a selective scan takes at once.
+const SELECTIVE_CHUNK: i32 = 64;
+
+/// A depthwise convolution over each token and those before it.
+#[derive(Debug)]
+pub struct CausalConv {
+    weight: Array,
+    bias: Option<Array>,
+}
+
+impl CausalConv {
+    /// Reads `name`.weight [C, kernel, 1] and, where `bias`, `name`.bias [C].
+    ///
+    /// # Errors
+    /// When one is missing or of another shape.
+    pub fn load(
+        ld: &mut Loader<'_>,
+        name: &str,
+        channels: i64,
+        kernel: i64,
+        bias: bool,
+    ) -> Result<Self> {
+        ld.at(name, |ld| {
+            let weight = ld.tensor("weight", &[channels, kernel, 1])?;
+            let bias = if bias { Some(ld.tensor("bias", &[channels])?) } else { None };
+            Ok(CausalConv { weight, bias })
+        })
+    }
+
+    #[cfg(test)]
+    pub(super) fn of(weight: Array, bias: Option<Array>) -> Self {
+        CausalConv { weight, bias }
+    }
+
+    /// x: [B, L, C] -> [B, L, C]. State: the last `kernel` - 1 inputs.
+    ///
+    /// # Errors
+    /// When the layer keeps no states, or MLX refuses.
+    pub fn forward(&self, cx: &mut Pass<'_>, slot: Slot, x: &Array) -> Result<Array> {
+        let x = idle(x, cx.real_tokens()?.as_ref(), 0.0)?;
+        let [b, l, c] = ops::shape3(&x, "convolution input")?;
+        let held = self.weight.dim(1) - 1;
+        let ends = cx.ends();
+        let part = cx.state(slot)?;
+        let before = match part.before() {
+            Some(before) => before,
+            None => mx::zeros_dtype(&[b, held, c], x.dtype())?,
+        };
+        let input = ops::concat(&[&before, &x], 1)?;
+        let y = mx::conv1d(&input, &self.weight, 1, 0, 1, c)?;
+        let state = window(&input, held, &ends.unwrap_or_else(|| vec![l; b as usize]))?;
+        part.set(state, Box::new(move |_, keep| window(&input, held, keep)))?;
+        match &self.bias {
+            Some(bias) => ops::add(&y, bias),
+            None => Ok(y),
+        }
+    }
+}
+
+/// The `n` columns from column `starts[b]` of row `b` on: [B, S, C] -> [B, n, C].
+fn window(x: &Array, n: i32, starts: &[i32]) -> Result<Array> {
+    let first = starts.first().copied().unwrap_or(0);
+    let window = if starts.iter().all(|&s| s == first) {
+        ops::slice(x, 1, first, first + n)?
+    } else {
+        let index: Vec<i32> = starts.iter().flat_map(|s| (0..n).map(move |i| s + i)).collect();
+        ops::gather(x, &Array::from_slice(&index, &[starts.len() as i32, n, 1]), 1)?
+    };
+    // A copy, so that the state does not hold the whole pass's input.
+    Ok(window.contiguous()?)
+}
+
+/// The gated delta rule; queries and keys [B, L, G, K], values [B, L, H, V], decay and write
+/// strength [B, L, H] -> [B, L, H, V]. State: float32 [B, H, V, K].
+///
+/// # Errors
+/// When the layer keeps no states, or the shapes do not agree.
+pub fn gated_delta(
+    cx: &mut Pass<'_>,
+    slot: Slot,
+    q: &Array,
+    k: &Array,
+    v: &Array,
+    decay: &Array,
+    beta: &Array,
+) -> Result<Array> {
+    let shape = [q.dim(0), v.dim(2), v.dim(3), q.dim(3)];
+    let form = if stepwise(cx) { scan::delta_steps } else { scan::delta_chunks };
+    let inputs = [q, k, v, decay, beta].map(Clone::clone);
+    run(cx, slot, &shape, inputs, move |[q, k, v, decay, beta], real, state| {
+        let (decay, beta) = (idle(decay, real, 1.0)?, idle(beta, real, 0.0)?);
+        form(q, k, v, &decay, &beta, state)
+    })
+}
+
+/// State space duality; x [B, L, H, P], rates `a` [H], input and output vectors [B, L, G, N],
+/// steps [B, L, H] -> [B, L, H, P]. State: float32 [B, H, P, N].
+///
+/// # Errors
+/// When the layer keeps no states, or the shapes do not agree.
+pub fn ssd(
+    cx: &mut Pass<'_>,
+    slot: Slot,
+    x: &Array,
+    a: &Array,
+    b: &Array,
+    c: &Array,
+    dt: &Array,
+) -> Result<Array> {
+    let shape = [x.dim(0), x.dim(2), x.dim(3), b.dim(3)];
+    let chunk = if stepwise(cx) { 1 } else { SSD_CHUNK };
+    let a = a.clone();
+    let inputs = [x, b, c, dt].map(Clone::clone);
+    run(cx, slot, &shape, inputs, move |[x, b, c, dt], real, state| {
+        scan::ssd(x, &a, b, c, &idle(dt, real, 0.0)?, state, chunk)
+    })
+}
+
+/// Selective scan; x and steps [B, L, I], rates `a` [I, N], input and output vectors [B, L, N]
+/// -> [B, L, I]. State: float32 [B, I, N].
+///
+/// # Errors
+/// When the layer keeps no states, or the shapes do not agree.
+pub fn selective_scan(
+    cx: &mut Pass<'_>,
+    slot: Slot,
+    x: &Array,
+    a: &Array,
+    b: &Array,
+    c: &Array,
+    dt: &Array,
+) -> Result<Array> {
+    let shape = [x.dim(0), x.dim(2), a.dim(1)];
+    let chunk = if stepwise(cx) { 1 } else { SELECTIVE_CHUNK };
+    let a = a.clone();
+    let inputs = [x, b, c, dt].map(Clone::clone);
+    run(cx, slot, &shape, inputs, move |[x, b, c, dt], real, state| {
+        scan::selective(x, &a, b, c, &idle(dt, real, 0.0)?, state, chunk)
+    })
+}
+
+/// Whether a pass takes its tokens one by one: then each has the arithmetic of a decode.
+fn stepwise(cx: &Pass<'_>) -> bool {
+    matches!(cx.phase(), Phase::Decode | Phase::Verify | Phase::AppendKnown)
+}
+
+/// Runs `scan` over inputs [B, L, ..] from the state before, zeros of `shape` at first, and keeps
+/// what it leaves.
+fn run<const N: usize>(
+    cx: &mut Pass<'_>,
+    slot: Slot,
+    shape: &[i32],
+    inputs: [Array; N],
+    scan: impl Fn(&[Array; N], Option<&Array>, &Array) -> Result<Scanned> + 'static,
+) -> Result<Array> {
+    let real = cx.real_tokens()?;
+    let zeros = mx::zeros_dtype(shape, Dtype::Float32)?;
+    let part = cx.state(slot)?;
+    let (y, state) = scan(&inputs, real.as_ref(), part.before().as_ref().unwrap_or(&zeros))?;
+    part.set(
+        state,
+        Box::new(move |before, keep| {
+            let tokens = keep.iter().copied().max().unwrap_or(0);
+            let mut inputs = inputs.clone();
+            for x in &mut inputs {
+                *x = ops::slice(x, 1, 0, tokens)?;
+            }
+            let steps = ops::expand(&ops::arange(0, tokens)?, 0)?;
+            let kept = ops::less(&steps, &ops::expand(&array::from_i32s(keep), 1)?)?;
+            Ok(scan(&inputs, Some(&kept), before.unwrap_or(&zeros))?.1)
+        }),
+    )?;
+    Ok(y)
+}
