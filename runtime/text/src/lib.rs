@@ -1,1 +1,19 @@
-//! TODO
+//! Tokenizers, chat templates and streamed text, without MLX.
+//!
+//! Everything between a person's words and token ids, both ways:
+//!
+//! * [`tokenizer`]: loads a model folder's tokenizer; ids from text and text from ids;
+//! * [`stream`]: text from ids as they arrive, never half a character, with stop strings held back;
+//! * [`template`]: renders chat templates as Jinja2 does in Transformers;
+//! * [`source`]: finds the chat template of a model folder.
+
+pub mod parts;
+pub mod source;
+pub mod stream;
+pub mod template;
+pub mod tokenizer;
+
+pub use source::{TemplateOptions, ThinkingFormat, load_model_chat_template};
+pub use stream::{Detokenizer, StopStrings};
+pub use template::{ChatTemplate, Clock, TemplateError};
+pub use tokenizer::{Tokenizer, TokenizerError};
