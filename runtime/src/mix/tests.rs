@@ -20,10 +20,12 @@ fn distance(a: &Array, b: &Array) -> f32 {
     mlx_rs::ops::max(ops::sub(a, b).unwrap().abs().unwrap(), None).unwrap().item_cast::<f32>()
 }
 
+type Mix = Box<dyn Fn(&mut Pass<'_>, &Array) -> Result<Array>>;
+
 /// A layer of one kind under test: inputs [B, L, 12] -> [B, L, ..].
 struct Layer {
     storage: &'static str,
-    mix: Box<dyn Fn(&mut Pass<'_>, &Array) -> Result<Array>>,
+    mix: Mix,
 }
 
 fn part(x: &Array, from: i32, to: i32) -> Array {
