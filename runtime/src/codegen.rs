@@ -1,5 +1,11 @@
 //! What generated code imports: `use specc_runtime::codegen::*;`.
 
+mod layers;
+mod values;
+
+pub use layers::*;
+pub use values::*;
+
 pub use specc_checkpoint::config::{
     ConfigError, ConfigFile, Key, Presence, Reader as ConfigReader,
 };

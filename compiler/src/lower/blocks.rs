@@ -49,7 +49,7 @@ impl Lowerer<'_> {
         let wanted: &[&str] = match method.node {
             RunMethod::Autoregressive => &["hidden", "logits"],
             RunMethod::Embedding => &["hidden"],
-            RunMethod::Denoising => &["encode", "denoise", "logits"],
+            RunMethod::Denoising => &["encode", "denoise", "soft_embeddings"],
         };
         for name in wanted {
             if self.graphs.iter().any(|graph| graph.name.node == *name) {
@@ -190,7 +190,13 @@ impl Lowerer<'_> {
             let value = match given.remove(name) {
                 Some(value) => value,
                 None => match self.default_of(&block.name.node, param) {
-                    Some(default) => self.argument(frame, param, &default, None)?,
+                    Some(default) => {
+                        let kept = self.diagnostics.len();
+                        match self.argument(frame, param, &default, None) {
+                            Some(value) => value,
+                            None => Value::Broken(self.diagnostics.split_off(kept)),
+                        }
+                    }
                     None => Value::None,
                 },
             };
@@ -224,6 +230,7 @@ impl Lowerer<'_> {
         hint: Option<&str>,
     ) -> Option<Value> {
         frame.scopes.push(HashMap::new());
+        let visible = std::mem::take(&mut frame.visible);
         let result = self
             .bind_params(frame, block, given)
             .and_then(|()| self.body(frame, &block.body, hint))
@@ -232,6 +239,7 @@ impl Lowerer<'_> {
                 self.check_result(frame, block, &value, &mut Bound::default()).map(|()| value)
             });
         frame.scopes.pop();
+        frame.visible = visible;
         result
     }
 
@@ -396,7 +404,7 @@ impl Lowerer<'_> {
     fn block_result(&mut self, block: &Block, value: Value) -> Option<Value> {
         let fine = match &value {
             Value::Tuple(values) => !values.is_empty(),
-            Value::None => false,
+            Value::None | Value::Broken(_) => false,
             Value::Array { .. } | Value::Scalar(_) => true,
         };
         if fine {

@@ -150,6 +150,13 @@ impl Lowerer<'_> {
     ) -> Option<Value> {
         let ty = param.ty.as_ref().map(|ty| &ty.node);
         if let Some(words) = words_of(ty)
+            && expr.kind == ExprKind::None
+            && words.iter().any(|word| word == "none")
+        {
+            let word = ExprKind::Str("none".to_owned());
+            return Some(Value::Scalar(Scalar::literal(word, expr.span)));
+        }
+        if let Some(words) = words_of(ty)
             && let ExprKind::Name(word) = &expr.kind
             && !self.resolves(frame, word)
         {
@@ -279,7 +286,7 @@ fn has_default(param: &Param) -> bool {
 }
 
 /// The type without `?`.
-pub(super) fn plain(ty: &ParamType) -> &ParamType {
+pub fn plain(ty: &ParamType) -> &ParamType {
     match ty {
         ParamType::Optional(inner) => plain(inner),
         other => other,

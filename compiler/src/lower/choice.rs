@@ -187,6 +187,9 @@ impl Lowerer<'_> {
 
     fn pattern(&mut self, frame: &mut Frame, pattern: &Expr) -> Option<Scalar> {
         match &pattern.kind {
+            ExprKind::None => {
+                Some(Scalar::literal(ExprKind::Str("none".to_owned()), pattern.span))
+            }
             ExprKind::Name(word) => {
                 Some(Scalar::literal(ExprKind::Str(word.clone()), pattern.span))
             }

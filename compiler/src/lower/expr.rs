@@ -94,8 +94,13 @@ impl Lowerer<'_> {
     }
 
     fn name(&mut self, frame: &mut Frame, name: &str, span: Span) -> Option<Value> {
-        if let Some(value) = frame.find(name) {
-            return Some(value.clone());
+        match frame.find(name) {
+            Some(Value::Broken(why)) => {
+                self.diagnostics.extend(why.iter().cloned());
+                return None;
+            }
+            Some(value) => return Some(value.clone()),
+            None => {}
         }
         if let Some(scalar) = self.named_scalar(frame, name, span) {
             return Some(Value::Scalar(scalar));
@@ -105,7 +110,7 @@ impl Lowerer<'_> {
             .unwrap_or_default()
             .into_iter()
             .chain(self.config.keys().map(|key| (*key).to_owned()))
-            .chain(frame.loops.iter().cloned())
+            .chain(frame.visible.iter().cloned())
             .collect();
         let mut error = Diagnostic::error(Code::UnknownName, span, format!("nothing is named `{name}`"));
         if self.blocks.contains_key(name) || self.externs.contains_key(name) {
@@ -283,7 +288,7 @@ impl Lowerer<'_> {
     fn presence(&mut self, op: BinaryOp, first: Value, second: Value, span: Span) -> Option<Value> {
         let known = |value: &Value| match value {
             Value::None => Some(false),
-            Value::Array { optional: false, .. } | Value::Tuple(_) => Some(true),
+            Value::Array { optional: false, .. } | Value::Tuple(_) | Value::Broken(_) => Some(true),
             Value::Array { .. } => None,
             Value::Scalar(scalar) => match scalar.ty {
                 ScalarType::Nullable(_) | ScalarType::Json => None,
@@ -337,9 +342,14 @@ impl Lowerer<'_> {
         right: &Expr,
         span: Span,
     ) -> Option<Option<Scalar>> {
+        let none = "none".to_owned();
         let (subject, word, at) = match (&left.kind, &right.kind) {
             (_, ExprKind::Name(word)) if !self.resolves(frame, word) => (left, word, right.span),
             (ExprKind::Name(word), _) if !self.resolves(frame, word) => (right, word, left.span),
+            // `none` is itself a word where the other side is one of a list of words.
+            (ExprKind::Name(name), ExprKind::None) if self.is_word(frame, name) => {
+                (left, &none, right.span)
+            }
             _ => return None,
         };
         let kept = self.diagnostics.len();
@@ -352,12 +362,17 @@ impl Lowerer<'_> {
         Some(self.binary(op, scalar, word, span))
     }
 
+    /// Whether a name stands for a word of a parameter's list.
+    fn is_word(&self, frame: &Frame, name: &str) -> bool {
+        matches!(frame.find(name), Some(Value::Scalar(scalar)) if scalar.ty == ScalarType::Str)
+    }
+
     /// Whether a name stands for something here.
     pub(super) fn resolves(&self, frame: &Frame, name: &str) -> bool {
         frame.find(name).is_some()
             || self.config.contains_key(name)
             || name == "model_type"
-            || frame.is_index(name)
+            || frame.visible.iter().any(|index| index == name)
     }
 
     fn array_operator(

@@ -364,7 +364,7 @@ impl Lowerer<'_> {
                     operand
                 }
             }
-            Value::Tuple(_) => {
+            Value::Tuple(_) | Value::Broken(_) => {
                 self.error(Code::WrongType, span, "an op takes single values");
                 return None;
             }

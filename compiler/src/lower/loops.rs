@@ -24,7 +24,8 @@ impl Lowerer<'_> {
         span: Span,
     ) -> Option<()> {
         for target in targets {
-            if self.config.contains_key(target.node.as_str()) || frame.is_index(&target.node) {
+            let index = frame.visible.contains(&target.node);
+            if self.config.contains_key(target.node.as_str()) || index {
                 self.diagnostics.push(
                     Diagnostic::error(
                         Code::DefinedTwice,
@@ -96,8 +97,10 @@ impl Lowerer<'_> {
             (frame.in_layers, frame.layer_loop) = (true, true);
         }
         frame.loops.push(index.node.clone());
+        frame.visible.push(index.node.clone());
         let done = self.rounds(frame, index, over, body, span);
         frame.loops.pop();
+        frame.visible.pop();
         frame.in_layers = saved.0;
         frame.layer_loop = saved.1;
         if layers {

@@ -23,7 +23,9 @@ use crate::shapes::{Facts, Shape};
 use crate::source::{Span, Spanned};
 use crate::syntax::ast::{Block, Expr, ExprKind, Extern, GraphFile};
 
-pub use scalar::{ManifestScope, manifest_scalar, scalar_of_config};
+pub use call::plain;
+pub use names::variable as variable_name;
+pub use scalar::{ManifestScope, join, manifest_scalar, scalar_of_config};
 
 /// Blocks inside blocks deeper than this are refused; real models need fewer than ten.
 const MAX_DEPTH: usize = 64;
@@ -65,6 +67,8 @@ enum Value {
     Scalar(Scalar),
     /// Several values.
     Tuple(Vec<Value>),
+    /// A default that makes no sense for this family: an error once it is used.
+    Broken(Vec<Diagnostic>),
 }
 
 struct Lowerer<'a> {
@@ -110,6 +114,8 @@ struct Frame {
     loops: Vec<String>,
     /// Loop indices of callers that are in force here.
     outer: Vec<String>,
+    /// Loop indices that the text at hand may name.
+    visible: Vec<String>,
     /// The loop over the layers is in this function, so that each round has its own `layer`.
     layer_loop: bool,
     /// Rust name of the struct.
@@ -138,6 +144,7 @@ impl Frame {
             indices: Vec::new(),
             loops: Vec::new(),
             outer: Vec::new(),
+            visible: Vec::new(),
             layer_loop: false,
             owner: owner.to_owned(),
         }
@@ -272,6 +279,7 @@ impl Value {
                 format!("{} `{}`", scalar.ty, crate::syntax::print::expr(&scalar.expr))
             }
             Value::Tuple(values) => format!("a tuple of {}", values.len()),
+            Value::Broken(_) => "nothing".to_owned(),
         }
     }
 }
@@ -406,6 +414,9 @@ impl<'a> Lowerer<'a> {
             let Some(block) =
                 self.blocks.get(name).or_else(|| self.graphs.iter().find(|g| g.name.node == *name))
             else {
+                if setting.block.span.file != self.manifest.file {
+                    continue;
+                }
                 let error = Diagnostic::error(
                     Code::UnknownCall,
                     setting.block.span,
@@ -416,7 +427,9 @@ impl<'a> Lowerer<'a> {
                 self.diagnostics.push(suggest(error, name, known));
                 continue;
             };
-            if !block.params.iter().any(|param| param.name.node == setting.param.node) {
+            // A base's settings for its own block do not bind a family that has another of that name.
+            let inherited = setting.block.span.file != self.manifest.file;
+            if !inherited && !block.params.iter().any(|param| param.name.node == setting.param.node) {
                 let known: Vec<String> =
                     block.params.iter().map(|param| param.name.node.clone()).collect();
                 let error = Diagnostic::error(

@@ -11,7 +11,7 @@ pub(super) fn field(path: &str) -> String {
 }
 
 /// A snake-case Rust identifier that is no keyword.
-pub(super) fn variable(name: &str) -> String {
+pub fn variable(name: &str) -> String {
     let mut out = String::new();
     let mut before_lower = false;
     for letter in name.chars() {

@@ -102,7 +102,7 @@ pub fn scalar_of_config(key: &ConfigKey) -> ScalarType {
         ConfigType::Rope => ScalarType::Rope,
         ConfigType::Json => ScalarType::Json,
     };
-    if key.nullable && key.default.is_none() && key.value.is_none() {
+    if key.nullable && key.default.is_none() {
         ScalarType::Nullable(Box::new(ty))
     } else {
         ty
@@ -131,9 +131,11 @@ pub fn manifest_scalar(
     let mut frame = Frame::new("", true);
     if scope.layer_index {
         frame.loops.push("i".to_owned());
+        frame.visible.push("i".to_owned());
     }
     for name in scope.captures.unwrap_or(&[]) {
         frame.loops.push(name.clone());
+        frame.visible.push(name.clone());
     }
     let scalar = lowerer.scalar(&mut frame, expr);
     match scalar {
@@ -148,7 +150,7 @@ impl Lowerer<'_> {
         match self.expr(frame, expr, None)? {
             Value::Scalar(scalar) => Some(scalar),
             Value::None => Some(Scalar::literal(ExprKind::None, expr.span)),
-            Value::Tuple(_) => {
+            Value::Tuple(_) | Value::Broken(_) => {
                 self.error(Code::WrongType, expr.span, "a tuple cannot be used here");
                 None
             }
@@ -182,7 +184,7 @@ impl Lowerer<'_> {
         span: Span,
     ) -> Option<Scalar> {
         let expr = Expr { span, kind: ExprKind::Name(name.to_owned()) };
-        if frame.is_index(name) {
+        if frame.visible.iter().any(|index| index == name) {
             return Some(Scalar { expr, ty: ScalarType::Int });
         }
         if name == "model_type" {
@@ -498,7 +500,7 @@ fn join_binary(op: BinaryOp, left: Scalar, right: Scalar, span: Span, ty: Scalar
 }
 
 /// The type that holds values of both.
-pub(super) fn join(a: &ScalarType, b: &ScalarType) -> ScalarType {
+pub fn join(a: &ScalarType, b: &ScalarType) -> ScalarType {
     match (a, b) {
         _ if a == b => a.clone(),
         (ScalarType::None, ScalarType::Nullable(_)) => b.clone(),

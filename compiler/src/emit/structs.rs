@@ -1,0 +1,360 @@
+//! Structs: their fields, and how each field is loaded.
+
+use std::fmt::Write as _;
+
+use super::Emitter;
+use super::scalar::Place;
+use crate::ir::{Field, FieldKind, Over, Scalar, ScalarType, Struct};
+use crate::syntax::ast::{ExprKind, Param, ParamType};
+
+impl Emitter<'_> {
+    /// The struct, its enums and items, and its functions.
+    pub(super) fn structure(&self, item: &Struct) -> String {
+        let mut out = String::new();
+        self.enums(&item.fields, &item.name, &mut out);
+        let doc = self.doc(&item.doc, item.span);
+        let _ = write!(out, "{doc}#[derive(Debug)]\nstruct {} {{\n", item.name);
+        for field in &item.fields {
+            let _ = writeln!(out, "{}: {},", field.name, self.field_type(field));
+        }
+        let _ = writeln!(out, "}}\nimpl {} {{", item.name);
+        let _ = write!(
+            out,
+            "fn load(ld: &mut Loader<'_>, cfg: &Config{}) -> Result<Self> {{\n",
+            load_params(item)
+        );
+        let names: Vec<&str> = item.fields.iter().map(|field| field.name.as_str()).collect();
+        for field in &item.fields {
+            let _ = writeln!(out, "let {} = {};", field.name, self.load_field(field));
+        }
+        let _ = writeln!(out, "Ok(Self {{ {} }})\n}}", names.join(", "));
+        for method in &item.methods {
+            out.push_str(&self.method(item, method));
+        }
+        out.push_str("}\n");
+        self.rewrite_unused(&out, item)
+    }
+
+    /// `cfg` and `layer` that nothing reads get an underscore.
+    fn rewrite_unused(&self, text: &str, item: &Struct) -> String {
+        let load = text.find("fn load(").unwrap_or(0);
+        let body_start = text[load..].find("{\n").map_or(load, |at| load + at);
+        let end = text[body_start..].find("Ok(Self {").map_or(text.len(), |at| body_start + at);
+        let body = &text[body_start..end];
+        let mut head = text[..body_start].to_owned();
+        if !mentions_word(body, "cfg") {
+            head = head.replacen("cfg: &Config", "_: &Config", usize::from(load > 0) * 8);
+        }
+        if !mentions_word(body, "layer") && item.needs_layer {
+            head = head.replace("layer: &LayerConfig) ->", "_: &LayerConfig) ->");
+        }
+        if !mentions_word(body, "ld") {
+            head = head.replace("ld: &mut Loader", "_: &mut Loader");
+        }
+        head + &text[body_start..]
+    }
+
+    /// Enums of choices and structs of rounds, inner ones first.
+    fn enums(&self, fields: &[Field], owner: &str, out: &mut String) {
+        for field in fields {
+            match &field.kind {
+                FieldKind::Choice { name, arms } => {
+                    for arm in arms {
+                        self.enums(&arm.fields, name, out);
+                    }
+                    let at = self.place(field.span);
+                    let _ = write!(
+                        out,
+                        "/// Settled at load: {at}.\n#[derive(Debug)]\n{}enum {name} {{\n",
+                        self.enum_lints(field)
+                    );
+                    for arm in arms {
+                        let _ = write!(out, "{}", arm.variant);
+                        if !arm.fields.is_empty() {
+                            let fields: Vec<String> = arm
+                                .fields
+                                .iter()
+                                .map(|field| format!("{}: {}", field.name, self.field_type(field)))
+                                .collect();
+                            let _ = write!(out, " {{ {} }}", fields.join(", "));
+                        }
+                        out.push_str(",\n");
+                    }
+                    out.push_str("}\n");
+                }
+                FieldKind::Repeat { fields, item, .. } => {
+                    self.enums(fields, owner, out);
+                    if !item.is_empty() {
+                        let at = self.place(field.span);
+                        let _ = write!(
+                            out,
+                            "/// One round of the loop at {at}.\n#[derive(Debug)]\nstruct {item} {{\n"
+                        );
+                        for field in fields {
+                            let _ = writeln!(out, "{}: {},", field.name, self.field_type(field));
+                        }
+                        out.push_str("}\n");
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn enum_lints(&self, field: &Field) -> &'static str {
+        let FieldKind::Choice { arms, .. } = &field.kind else { return "" };
+        let holds = |count: usize| arms.iter().any(|arm| arm.fields.len() >= count);
+        if holds(1) {
+            "#[allow(clippy::large_enum_variant, reason = \"made once at load, never moved\")]\n"
+        } else {
+            ""
+        }
+    }
+
+    fn field_type(&self, field: &Field) -> String {
+        match &field.kind {
+            FieldKind::Module { ext, .. } => {
+                self.program.externs.get(*ext).map_or_else(String::new, |ext| ext.path.node.clone())
+            }
+            FieldKind::Tensor(_) => "Array".to_owned(),
+            FieldKind::Block { id, .. } => {
+                self.program.structs.get(*id).map_or_else(String::new, |item| item.name.clone())
+            }
+            FieldKind::Scalar(scalar) => scalar_type(&scalar.ty).to_owned(),
+            FieldKind::Slot => "Slot".to_owned(),
+            FieldKind::Repeat { fields, item, .. } => match fields.as_slice() {
+                [only] if item.is_empty() => format!("Vec<{}>", self.field_type(only)),
+                _ => format!("Vec<{item}>"),
+            },
+            FieldKind::Choice { name, .. } => name.clone(),
+        }
+    }
+
+    /// The expression that loads a field.
+    fn load_field(&self, field: &Field) -> String {
+        match &field.kind {
+            FieldKind::Module { ext, args, .. } => {
+                let Some(ext) = self.program.externs.get(*ext) else { return String::new() };
+                let args: Vec<String> = std::iter::once("ld".to_owned())
+                    .chain(args.iter().enumerate().map(|(at, arg)| {
+                        let param = ext.load_args.get(at).and_then(|arg| match &arg.kind {
+                            ExprKind::Name(name) => {
+                                ext.params.iter().find(|param| param.name.node == *name)
+                            }
+                            _ => None,
+                        });
+                        self.load_arg(param, arg)
+                    }))
+                    .collect();
+                format!("{}::load({})?", ext.path.node, args.join(", "))
+            }
+            FieldKind::Tensor(decl) => {
+                let sizes: Vec<String> =
+                    decl.shape.iter().map(|size| self.scalars.int(&size.expr, Place::Load)).collect();
+                format!("ld.tensor({}, &[{}])?", path_text(&decl.path), sizes.join(", "))
+            }
+            FieldKind::Block { id, path, indices } => self.load_block(*id, path, indices),
+            FieldKind::Scalar(scalar) => self.load_scalar(scalar),
+            FieldKind::Slot => "layer.slot".to_owned(),
+            FieldKind::Repeat { index, over, fields, item } => {
+                self.load_rounds(index, over, fields, item)
+            }
+            FieldKind::Choice { name, arms } => {
+                let mut code = String::new();
+                for (at, arm) in arms.iter().enumerate() {
+                    let fields: Vec<String> = arm
+                        .fields
+                        .iter()
+                        .map(|field| format!("{}: {}", field.name, self.load_field(field)))
+                        .collect();
+                    let value = if fields.is_empty() {
+                        format!("{name}::{}", arm.variant)
+                    } else {
+                        format!("{name}::{} {{ {} }}", arm.variant, fields.join(", "))
+                    };
+                    if at > 0 {
+                        code.push_str(" else ");
+                    }
+                    if let Some(condition) = &arm.condition {
+                        let condition = self.scalars.truth(&condition.expr, Place::Load);
+                        let _ = write!(code, "if {condition} ");
+                    }
+                    let _ = write!(code, "{{ {value} }}");
+                }
+                code
+            }
+        }
+    }
+
+    fn load_block(&self, id: usize, path: &str, indices: &[String]) -> String {
+        let Some(item) = self.program.structs.get(id) else { return String::new() };
+        let mut args = "ld, cfg".to_owned();
+        if item.needs_layer {
+            args.push_str(", layer");
+        }
+        for index in indices {
+            let _ = write!(args, ", {}", super::ident(index));
+        }
+        if path.is_empty() {
+            format!("{}::load({args})?", item.name)
+        } else {
+            format!("ld.at({}, |ld| {}::load({args}))?", path_text(path), item.name)
+        }
+    }
+
+    fn load_rounds(&self, index: &str, over: &Over, fields: &[Field], item: &str) -> String {
+        let name = super::ident(index);
+        let body = match fields {
+            [only] if item.is_empty() => self.load_field(only),
+            _ => {
+                let fields: Vec<String> = fields
+                    .iter()
+                    .map(|field| format!("{}: {}", field.name, self.load_field(field)))
+                    .collect();
+                format!("{item} {{ {} }}", fields.join(", "))
+            }
+        };
+        match over {
+            Over::Layers => {
+                let bind = if mentions_word(&body, &name) || body.contains(&format!("{{{name}}}")) {
+                    format!("let {name} = layer.index;\n")
+                } else {
+                    String::new()
+                };
+                format!(
+                    "{{ let mut rounds = Vec::with_capacity(cfg.layers.len());\nfor layer in &cfg.layers {{\n{bind}rounds.push({body});\n}}\nrounds }}"
+                )
+            }
+            Over::Ints(from, to) => {
+                let from = self.scalars.int(&from.expr, Place::Load);
+                let to = self.scalars.int(&to.expr, Place::Load);
+                let used = mentions_word(&body, &name) || body.contains(&format!("{{{name}}}"));
+                let name = if used { name } else { "_".to_owned() };
+                format!(
+                    "{{ let mut rounds = Vec::new();\nfor {name} in rounds_of({from}, {to})? {{\nrounds.push({body});\n}}\nrounds }}"
+                )
+            }
+        }
+    }
+
+    /// A `load` argument in the type that the runtime takes.
+    fn load_arg(&self, param: Option<&Param>, arg: &Scalar) -> String {
+        let optional =
+            matches!(param.and_then(|p| p.ty.as_ref()).map(|t| &t.node), Some(ParamType::Optional(_)));
+        let ty = param.and_then(|param| param.ty.as_ref()).map(|ty| crate::lower::plain(&ty.node));
+        if let ExprKind::Str(text) = &arg.expr.kind {
+            return path_text(text);
+        }
+        let base = match ty {
+            Some(ParamType::Float) => ScalarType::Float,
+            Some(ParamType::Bool) => return self.scalars.truth(&arg.expr, Place::Load),
+            Some(ParamType::Rope) => ScalarType::Rope,
+            Some(ParamType::Str | ParamType::Path | ParamType::Words(_)) => ScalarType::Str,
+            Some(ParamType::Ints) => {
+                return format!(
+                    "&{}",
+                    self.scalars.as_type(&arg.expr, &ScalarType::List(Box::new(ScalarType::Int)), Place::Load)
+                );
+            }
+            _ => ScalarType::Int,
+        };
+        if optional {
+            let ty = ScalarType::Nullable(Box::new(base.clone()));
+            let code = self.scalars.as_type(&arg.expr, &ty, Place::Load);
+            return if base == ScalarType::Float && code != "None" {
+                format!("({code}).map(|value: f64| value as f32)")
+            } else {
+                code
+            };
+        }
+        let code = self.scalars.as_type(&arg.expr, &base, Place::Load);
+        match (&base, &arg.expr.kind) {
+            (ScalarType::Float, ExprKind::Float(_) | ExprKind::Int(_)) => code,
+            (ScalarType::Float, ExprKind::Name(_) | ExprKind::Attr(..)) => format!("{code} as f32"),
+            (ScalarType::Float, _) => format!("({code}) as f32"),
+            _ => code,
+        }
+    }
+
+    /// A value that passes use, in the type that the runtime's functions take.
+    fn load_scalar(&self, scalar: &Scalar) -> String {
+        let expr = &scalar.expr;
+        match &scalar.ty {
+            ScalarType::Int => {
+                format!("size({})?", self.scalars.int(expr, Place::Load))
+            }
+            ScalarType::Float => {
+                let code = self.scalars.as_type(expr, &ScalarType::Float, Place::Load);
+                match expr.kind {
+                    ExprKind::Name(_) | ExprKind::Attr(..) => format!("{code} as f32"),
+                    _ => format!("({code}) as f32"),
+                }
+            }
+            ScalarType::Bool => self.scalars.truth(expr, Place::Load),
+            ScalarType::Nullable(inner) => {
+                let code = self.scalars.as_type(expr, &scalar.ty, Place::Load);
+                match **inner {
+                    ScalarType::Float => format!("({code}).map(|value| value as f32)"),
+                    ScalarType::Int => format!("({code}).map(size).transpose()?"),
+                    _ => code,
+                }
+            }
+            ScalarType::List(_) => {
+                if let ExprKind::List(items) = &expr.kind {
+                    let items: Vec<String> = items
+                        .iter()
+                        .map(|item| format!("size({})?", self.scalars.int(item, Place::Load)))
+                        .collect();
+                    return format!("vec![{}]", items.join(", "));
+                }
+                let ty = ScalarType::List(Box::new(ScalarType::Int));
+                format!("sizes({})?", self.scalars.as_type(expr, &ty, Place::Load))
+            }
+            ScalarType::Str => {
+                format!("{}.to_owned()", self.scalars.as_type(expr, &ScalarType::Str, Place::Load))
+            }
+            _ => self.scalars.as_type(expr, &scalar.ty, Place::Load),
+        }
+    }
+}
+
+/// `, layer: &LayerConfig, i: i64`
+fn load_params(item: &Struct) -> String {
+    let mut out = String::new();
+    if item.needs_layer {
+        out.push_str(", layer: &LayerConfig");
+    }
+    for index in &item.indices {
+        let _ = write!(out, ", {}: i64", super::ident(index));
+    }
+    out
+}
+
+/// The Rust type of a value that passes use.
+pub(super) fn scalar_type(ty: &ScalarType) -> &'static str {
+    match ty {
+        ScalarType::Int => "i32",
+        ScalarType::Float => "f32",
+        ScalarType::Bool => "bool",
+        ScalarType::List(_) => "Vec<i32>",
+        ScalarType::Nullable(inner) => match **inner {
+            ScalarType::Float => "Option<f32>",
+            ScalarType::Bool => "Option<bool>",
+            _ => "Option<i32>",
+        },
+        _ => "String",
+    }
+}
+
+/// A path as a literal, or formatted where it holds a loop index.
+fn path_text(path: &str) -> String {
+    if path.contains('{') { format!("&format!({path:?})") } else { format!("{path:?}") }
+}
+
+/// Whether a word stands in Rust text.
+pub(super) fn mentions_word(text: &str, word: &str) -> bool {
+    let part = |letter: Option<char>| letter.is_some_and(|l| l.is_alphanumeric() || l == '_');
+    text.match_indices(word).any(|(at, _)| {
+        !part(text[..at].chars().next_back()) && !part(text[at + word.len()..].chars().next())
+    })
+}
