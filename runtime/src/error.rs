@@ -28,6 +28,15 @@ pub enum Error {
         /// The system's words.
         reason: String,
     },
+    /// A tokenizer is missing, malformed, or cannot do what is asked.
+    #[error(transparent)]
+    Tokenizer(#[from] specc_text::TokenizerError),
+    /// A chat template is missing, malformed, or fails.
+    #[error(transparent)]
+    Template(#[from] specc_text::TemplateError),
+    /// A GGUF file cannot be read or imported.
+    #[error(transparent)]
+    Gguf(#[from] crate::gguf::GgufError),
     /// One tensor is missing or is not what the graph needs.
     #[error("tensor {tensor:?}: expected {expected}, found {found}")]
     Tensor {

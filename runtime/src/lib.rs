@@ -13,6 +13,7 @@ pub mod backend;
 pub mod cache;
 pub mod codegen;
 mod error;
+pub mod generate;
 pub mod gguf;
 pub mod graph;
 pub mod mix;

@@ -1,0 +1,32 @@
+//! From a model folder to text.
+//!
+//! ```no_run
+//! # fn main() -> specc_runtime::Result<()> {
+//! # let families: &[&'static specc_runtime::graph::Family] = &[];
+//! use specc_runtime::generate::{Model, Options};
+//!
+//! let model = Model::load(families, "model-folder".as_ref(), Default::default())?;
+//! let prompt = model.tokenizer()?.encode_prompt("The capital of France is")?;
+//! for piece in model.generate(&prompt, Options { max_tokens: 20, ..Default::default() })? {
+//!     print!("{}", piece?.text);
+//! }
+//! # Ok(())
+//! # }
+//! ```
+
+mod embed;
+mod generation;
+mod logits;
+mod model;
+mod options;
+mod planner;
+mod session;
+
+pub use embed::Embedded;
+pub use generation::Generation;
+pub use model::{Model, find_family};
+pub use options::{FinishReason, Options, Piece, Stats};
+pub use planner::{PrefillKind, PrefillState, PrefillStep, useful_snapshot};
+pub use session::Session;
+
+use generation::Held;

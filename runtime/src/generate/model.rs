@@ -1,0 +1,229 @@
+//! A model folder, loaded.
+
+use std::cell::OnceCell;
+use std::path::Path;
+
+use specc_text::Tokenizer;
+
+use super::{Generation, Options, Session};
+use crate::array::from_i32s;
+use crate::cache::CachePlan;
+use crate::graph::{Family, LoadedGraph, Tier, TokenPhases};
+use crate::weights::{LoadOptions, ModelSource};
+use crate::{Error, Result, ops};
+
+/// A model: its family's graph with the weights of a folder, and what text needs.
+#[derive(Debug)]
+pub struct Model {
+    source: ModelSource,
+    family: &'static Family,
+    graph: LoadedGraph,
+    plan: CachePlan,
+    vocabulary: Option<u32>,
+    eos: Vec<u32>,
+    tokenizer: OnceCell<Tokenizer>,
+}
+
+/// The family of a model: of those that answer to its type and accept it, a targeted one first.
+///
+/// # Errors
+/// `config.json` has no `model_type`, or one that no family takes; the nearest known is named.
+pub fn find_family(
+    families: &[&'static Family],
+    source: &ModelSource,
+) -> Result<&'static Family> {
+    let Some(wanted) = source.config().model_type() else {
+        let path = source.folder().join("config.json");
+        return Err(Error::Unsupported(format!("{}: no `model_type`", path.display())));
+    };
+    let mut refused = Vec::new();
+    for tier in [Tier::Targeted, Tier::Generic] {
+        for family in families.iter().filter(|f| f.tier == tier) {
+            if family.model_types.contains(&wanted) {
+                if (family.accepts)(source)? {
+                    return Ok(family);
+                }
+                refused.push(family.name);
+            }
+        }
+    }
+    let mut known: Vec<&str> = families.iter().flat_map(|f| f.model_types).copied().collect();
+    known.sort_unstable();
+    known.dedup();
+    let path = source.folder().join("config.json");
+    let mut text = format!("{}: model_type {wanted:?} ", path.display());
+    if refused.is_empty() {
+        text.push_str("is not supported");
+        if let Some(near) = nearest(wanted, &known) {
+            text.push_str(&format!("; did you mean {near:?}?"));
+        }
+        text.push_str(&format!("; supported are {}", known.join(", ")));
+    } else {
+        text.push_str(&format!("is known, but {} does not take this model", refused.join(", ")));
+    }
+    Err(Error::Unsupported(text))
+}
+
+/// The known word that is closest, where one is close.
+fn nearest<'a>(wanted: &str, known: &[&'a str]) -> Option<&'a str> {
+    let distance = |word: &str| strsim::damerau_levenshtein(wanted, word);
+    let best = known.iter().min_by_key(|word| distance(word))?;
+    (distance(best) <= 1 + best.len() / 3).then_some(*best)
+}
+
+impl Model {
+    /// Loads a model folder with the one of `families` that it belongs to.
+    ///
+    /// # Errors
+    /// The folder is no model, no family takes it, or its weights do not fit.
+    pub fn load(families: &[&'static Family], folder: &Path, options: LoadOptions) -> Result<Self> {
+        let source = ModelSource::open(folder, options)?;
+        let family = find_family(families, &source)?;
+        Self::of_source(family, source)
+    }
+
+    /// Loads a model whose headers are read already.
+    ///
+    /// # Errors
+    /// As [`Model::load`].
+    pub fn of_source(family: &'static Family, source: ModelSource) -> Result<Self> {
+        let graph = (family.load)(&source)?;
+        let layers = match &graph {
+            LoadedGraph::Autoregressive(graph) => graph.cache_layers(),
+            LoadedGraph::Denoising(graph) => graph.cache_layers(),
+            LoadedGraph::Embedding(_) => &[],
+        };
+        let plan = CachePlan::new(layers)?;
+        // What loading needed on the way is given back.
+        mlx_rs::memory::clear_cache()?;
+        let eos = specc_text::tokenizer::eos_token_ids(source.folder(), None)?;
+        let mut model = Self {
+            source,
+            family,
+            graph,
+            plan,
+            vocabulary: None,
+            eos: eos.into_iter().collect(),
+            tokenizer: OnceCell::new(),
+        };
+        model.vocabulary = model.find_vocabulary()?;
+        Ok(model)
+    }
+
+    /// The family.
+    pub fn family(&self) -> &'static Family {
+        self.family
+    }
+
+    /// The folder's headers.
+    pub fn source(&self) -> &ModelSource {
+        &self.source
+    }
+
+    /// The graph with its weights.
+    pub fn graph(&self) -> &LoadedGraph {
+        &self.graph
+    }
+
+    /// How caches are made.
+    pub fn cache_plan(&self) -> &CachePlan {
+        &self.plan
+    }
+
+    /// Ids are below this number, where it is known.
+    pub fn vocabulary(&self) -> Option<u32> {
+        self.vocabulary
+    }
+
+    /// The folder's tokenizer, read on first use.
+    ///
+    /// # Errors
+    /// There is none, or it is malformed.
+    pub fn tokenizer(&self) -> Result<&Tokenizer> {
+        if let Some(tokenizer) = self.tokenizer.get() {
+            return Ok(tokenizer);
+        }
+        let tokenizer = Tokenizer::load(self.source.folder())?;
+        Ok(self.tokenizer.get_or_init(|| tokenizer))
+    }
+
+    /// The tokens that end an answer: those of the configuration, of the generation configuration,
+    /// and of the tokenizer where there is one.
+    pub fn eos(&self) -> Vec<u32> {
+        let mut eos = self.eos.clone();
+        if let Some(id) = self.tokenizer().ok().and_then(Tokenizer::eos_id)
+            && !eos.contains(&id)
+        {
+            eos.push(id);
+        }
+        eos
+    }
+
+    /// A conversation's caches, empty.
+    pub fn session(&self) -> Session {
+        Session::new(&self.plan)
+    }
+
+    /// Generates after a prompt in a session of its own; iterate over the pieces.
+    ///
+    /// # Errors
+    /// An empty prompt, an id outside the vocabulary, a setting out of range.
+    pub fn generate(&self, prompt: &[u32], options: Options) -> Result<Generation<'_>> {
+        Generation::start(self, super::Held::Own(Box::new(self.session())), prompt, options)
+    }
+
+    /// Generates after a prompt; what the session holds of it is not read again.
+    ///
+    /// # Errors
+    /// As [`Model::generate`].
+    pub fn continue_session<'a>(
+        &'a self,
+        session: &'a mut Session,
+        prompt: &[u32],
+        options: Options,
+    ) -> Result<Generation<'a>> {
+        Generation::start(self, super::Held::Lent(session), prompt, options)
+    }
+
+    /// Checks the ids of a prompt.
+    ///
+    /// # Errors
+    /// There are none, or one is outside the vocabulary.
+    pub fn check_ids(&self, ids: &[u32]) -> Result<()> {
+        if ids.is_empty() {
+            return Err(Error::input("prompt", "at least one token", "none"));
+        }
+        let bound = self.vocabulary.unwrap_or(i32::MAX as u32);
+        match ids.iter().find(|id| **id >= bound) {
+            Some(id) => Err(Error::input("token", format!("an id below {bound}"), id.to_string())),
+            None => Ok(()),
+        }
+    }
+
+    /// The vocabulary's size: the configuration's, else that of the logits of a forward that is
+    /// built and never computed.
+    fn find_vocabulary(&self) -> Result<Option<u32>> {
+        let reader = self.source.config().under(&["", "text_config"]);
+        if let Ok(Some(size)) = reader.int("vocab_size") {
+            return Ok(u32::try_from(size).ok());
+        }
+        let LoadedGraph::Autoregressive(graph) = &self.graph else { return Ok(None) };
+        let ids = ops::expand(&from_i32s(&[0]), 0)?;
+        let hidden = graph.prompt(&mut self.plan.make(), &ids)?;
+        let logits = TokenPhases::logits(&**graph, &hidden)?;
+        Ok(u32::try_from(logits.dim(-1)).ok())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::nearest;
+
+    #[test]
+    fn the_nearest_word_is_offered_only_when_it_is_near() {
+        let known = ["acme", "acme_moe", "other"];
+        assert_eq!(nearest("acme2", &known), Some("acme"));
+        assert_eq!(nearest("acmemoe", &known), Some("acme_moe"));
+        assert_eq!(nearest("zzzzzz", &known), None);
+    }
+}
