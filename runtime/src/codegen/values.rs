@@ -191,7 +191,7 @@ pub fn dtype(name: &str) -> Result<StoredType> {
 ///
 /// # Errors
 /// When the pattern is none.
-pub fn stored_dim(present: &Present<'_>, pattern: &str, axis: i64) -> Result<i64> {
+pub fn stored_dim(present: &Present, pattern: &str, axis: i64) -> Result<i64> {
     Ok(present.dim(pattern, axis).map_err(Error::Weights)?.unwrap_or(-1))
 }
 
@@ -199,6 +199,6 @@ pub fn stored_dim(present: &Present<'_>, pattern: &str, axis: i64) -> Result<i64
 ///
 /// # Errors
 /// When the pattern is none.
-pub fn stored_type(present: &Present<'_>, pattern: &str) -> Result<&'static str> {
+pub fn stored_type(present: &Present, pattern: &str) -> Result<&'static str> {
     Ok(present.dtype(pattern).map_err(Error::Weights)?.map_or("", |found| found.name()))
 }
