@@ -5,6 +5,7 @@ use mlx_rs::Array;
 use specc_checkpoint::map::{Node, Op, Part};
 use specc_checkpoint::tensors::{Dtype as Stored, Mapped, TensorIndex};
 
+use super::synthetic::shape_only;
 use crate::array::{self, Quantisation};
 use crate::{Dtype, Error, Result, ops};
 
@@ -15,16 +16,21 @@ pub(super) struct Evaluator<'a> {
     /// Values that serve several results, by the address of their node.
     shared: HashMap<*const Node, Array>,
     packed: HashMap<*const Node, (Array, Array, Option<Array>)>,
+    /// Arrays have shapes and types, and no values.
+    shapes: bool,
 }
 
 impl<'a> Evaluator<'a> {
-    pub fn new(index: &'a TensorIndex) -> Self {
+    pub fn new(index: &'a TensorIndex, shapes: bool) -> Self {
         let mapped = Mapped::new(index);
-        Evaluator { index, mapped, shared: HashMap::new(), packed: HashMap::new() }
+        Evaluator { index, mapped, shared: HashMap::new(), packed: HashMap::new(), shapes }
     }
 
     /// The evaluated value of `node`; nothing that it was computed from stays in memory.
     pub fn array(&mut self, node: &Arc<Node>) -> Result<Array> {
+        if self.shapes {
+            return shape_only(&dims(&node.shape)?, dtype(node.dtype));
+        }
         let array = self.value(node)?;
         if !node.is_source() {
             array.eval()?;

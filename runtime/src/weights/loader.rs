@@ -6,7 +6,7 @@ use specc_checkpoint::quant::{self, Stored};
 
 use super::evaluate::Evaluator;
 use super::module::Weight;
-use super::source::ModelSource;
+use super::source::{Fill, ModelSource};
 use crate::array::{Quantisation, dequantize, is_float};
 use crate::backend::Policy;
 use crate::{Dtype, Error, Result, ops};
@@ -34,7 +34,7 @@ impl<'a> Loader<'a> {
         Loader {
             source,
             plan,
-            evaluator: Evaluator::new(source.index()),
+            evaluator: Evaluator::new(source.index(), source.fill() == Fill::Shapes),
             policy,
             path: String::new(),
             tensors: HashMap::new(),
@@ -89,6 +89,11 @@ impl<'a> Loader<'a> {
         if let Some(array) = self.tensors.get(&full) {
             let array = array.clone();
             check_shape(&full, array.shape().iter().map(|&d| i64::from(d)), shape)?;
+            return Ok(array);
+        }
+        if let Fill::Random(synthetic) = self.source.fill() {
+            let array = synthetic.tensor(&full, shape)?;
+            self.tensors.insert(full, array.clone());
             return Ok(array);
         }
         let Some(derived) = self.plan.get(&full) else {
@@ -163,6 +168,9 @@ impl<'a> Loader<'a> {
 
     fn stored_weight(&mut self, module: &str, shape: &[i64]) -> Result<Weight> {
         let weight_name = format!("{module}.weight");
+        if let Fill::Random(synthetic) = self.source.fill() {
+            return synthetic.weight(&weight_name, shape);
+        }
         if self.plan.get(&weight_name).is_none() {
             return Err(self.missing(weight_name, shape));
         }

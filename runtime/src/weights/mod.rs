@@ -4,7 +4,9 @@ mod evaluate;
 mod loader;
 mod module;
 mod source;
+mod synthetic;
 
 pub use loader::Loader;
 pub use module::Weight;
 pub use source::{LoadOptions, ModelSource};
+pub use synthetic::Synthetic;

@@ -4,7 +4,7 @@ use specc_checkpoint::config::{ConfigFile, QuantizationConfig, Reader};
 use specc_checkpoint::map::{self, WeightMap};
 use specc_checkpoint::tensors::TensorIndex;
 
-use super::Loader;
+use super::{Loader, Synthetic};
 use crate::backend::{Backend, Policy};
 use crate::{Error, Result};
 
@@ -24,6 +24,15 @@ pub struct ModelSource {
     index: TensorIndex,
     quantization: QuantizationConfig,
     options: LoadOptions,
+    fill: Fill,
+}
+
+/// Where the values of weights come from.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Fill {
+    Files,
+    Shapes,
+    Random(Synthetic),
 }
 
 impl ModelSource {
@@ -38,7 +47,38 @@ impl ModelSource {
         let index = TensorIndex::open(folder)?;
         let quantization = QuantizationConfig::read(&config.under(&["", "text_config"]))?;
         let folder = folder.to_owned();
-        Ok(ModelSource { folder, config, generation, index, quantization, options })
+        let fill = Fill::Files;
+        Ok(ModelSource { folder, config, generation, index, quantization, options, fill })
+    }
+
+    /// A model without weights: `config` is a configuration file, whose shapes are filled with random
+    /// numbers.
+    ///
+    /// # Errors
+    /// The file is no configuration.
+    pub fn synthetic(config: &Path, weights: Synthetic) -> Result<ModelSource> {
+        let text = std::fs::read(config)
+            .map_err(|e| Error::Io { file: config.to_owned(), reason: e.to_string() })?;
+        Ok(ModelSource {
+            folder: config.parent().unwrap_or(Path::new("")).to_owned(),
+            config: ConfigFile::parse(config, &text)?,
+            generation: None,
+            index: TensorIndex::from_tensors([]),
+            quantization: QuantizationConfig::default(),
+            options: LoadOptions { keep_quantized: true },
+            fill: Fill::Random(weights),
+        })
+    }
+
+    /// The same model with shapes and types for weights and no values: a graph of it can be asked
+    /// what it keeps, and never be evaluated.
+    pub fn shapes_only(mut self) -> ModelSource {
+        self.fill = Fill::Shapes;
+        self
+    }
+
+    pub(super) fn fill(&self) -> Fill {
+        self.fill
     }
 
     /// The folder.
@@ -84,9 +124,10 @@ impl ModelSource {
         let plan = map::plan(&self.index, map, &self.quantization)
             .map_err(|e| Error::Weights(e.to_string()))?;
         let table = Backend::current()?.policy();
+        let real = self.fill != Fill::Shapes;
         let policy = Policy {
-            dequantise: table.dequantise && !self.options.keep_quantized,
-            widen: table.widen,
+            dequantise: real && table.dequantise && !self.options.keep_quantized,
+            widen: real && table.widen,
         };
         Ok(Loader::new(self, plan, policy))
     }
