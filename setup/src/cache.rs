@@ -6,6 +6,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use fd_lock::{RwLock, RwLockWriteGuard};
@@ -53,7 +54,8 @@ impl Cache {
         }
     }
 
-    pub(crate) fn root(&self) -> &Path {
+    #[cfg(test)]
+    fn root(&self) -> &Path {
         &self.root
     }
 
@@ -83,29 +85,34 @@ impl Cache {
     /// Makes the entry `name` through `fill`, which gets an empty folder; the lock must be held.
     pub(crate) fn make(
         &self,
-        _held: &Held<'_>,
+        held: &Held<'_>,
         name: &str,
         fill: impl FnOnce(&Path) -> Result<(), Error>,
     ) -> Result<PathBuf, Error> {
         self.drop_leftovers()?;
         let entry = self.entry(name);
-        let staging = tempfile::Builder::new()
-            .prefix(STAGING)
-            .tempdir_in(&self.root)
-            .map_err(Error::io(&self.root, "create a folder in"))?;
+        let staging = self.scratch(held)?;
         fill(staging.path())?;
         write_list(staging.path())?;
         if fs::symlink_metadata(&entry).is_ok() {
             // Renamed away first, so that a reader sees a whole entry or none.
-            let old = tempfile::Builder::new()
-                .prefix(STAGING)
-                .tempdir_in(&self.root)
-                .map_err(Error::io(&self.root, "create a folder in"))?;
+            let old = self.scratch(held)?;
             fs::rename(&entry, old.path().join("old")).map_err(Error::io(&entry, "move away"))?;
         }
+        // A temporary folder is its owner's alone; what is kept is like any other folder.
+        fs::set_permissions(staging.path(), fs::Permissions::from_mode(0o755))
+            .map_err(Error::io(staging.path(), "open to readers"))?;
         let staging = staging.keep();
         fs::rename(&staging, &entry).map_err(Error::io(&entry, "move into place"))?;
         Ok(entry)
+    }
+
+    /// A folder for a moment; the lock must be held.
+    pub(crate) fn scratch(&self, _held: &Held<'_>) -> Result<tempfile::TempDir, Error> {
+        tempfile::Builder::new()
+            .prefix(STAGING)
+            .tempdir_in(&self.root)
+            .map_err(Error::io(&self.root, "create a folder in"))
     }
 
     /// Removes staging folders of set-ups that were killed: whoever holds the lock is alone.
@@ -225,7 +232,6 @@ pub(crate) fn write_atomically(path: &Path, text: &str) -> Result<(), Error> {
     if let Ok(meta) = fs::metadata(path) {
         fs::set_permissions(file.path(), meta.permissions()).map_err(Error::io(path, "write"))?;
     } else {
-        use std::os::unix::fs::PermissionsExt;
         // A temporary file is private by default; what is kept is readable as any other file.
         fs::set_permissions(file.path(), fs::Permissions::from_mode(0o644))
             .map_err(Error::io(path, "write"))?;
@@ -236,4 +242,121 @@ pub(crate) fn write_atomically(path: &Path, text: &str) -> Result<(), Error> {
         source: e.error,
     })?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    fn cache() -> (tempfile::TempDir, Cache) {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = Cache::open(Some(&dir.path().join("cache"))).unwrap();
+        (dir, cache)
+    }
+
+    fn make(cache: &Cache, text: &str) -> Result<PathBuf, Error> {
+        let mut lock = cache.lock()?;
+        let held = lock.hold(&Progress::new(false))?;
+        cache.make(&held, "entry", |out| {
+            fs::create_dir(out.join("below")).unwrap();
+            fs::write(out.join("below/a b"), text).unwrap();
+            let outside = cache.root().join("../outside");
+            std::os::unix::fs::symlink(outside, out.join("link")).unwrap();
+            Ok(())
+        })
+    }
+
+    fn names(cache: &Cache) -> Vec<String> {
+        let mut names: Vec<String> = fs::read_dir(cache.root())
+            .unwrap()
+            .map(|e| e.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn an_entry_is_whole_until_a_file_of_it_changes() {
+        let (dir, cache) = cache();
+        fs::write(dir.path().join("outside"), "x").unwrap();
+        assert!(!cache.is_whole("entry", Compare::Sizes));
+        let entry = make(&cache, "12345").unwrap();
+        assert!(cache.is_whole("entry", Compare::Sizes));
+        assert!(cache.is_whole("entry", Compare::Sums));
+
+        fs::write(entry.join("below/a b"), "12346").unwrap();
+        assert!(cache.is_whole("entry", Compare::Sizes));
+        assert!(!cache.is_whole("entry", Compare::Sums));
+        fs::write(entry.join("below/a b"), "1234").unwrap();
+        assert!(!cache.is_whole("entry", Compare::Sizes));
+        fs::remove_file(entry.join("below/a b")).unwrap();
+        assert!(!cache.is_whole("entry", Compare::Sizes));
+
+        make(&cache, "12345").unwrap();
+        assert!(cache.is_whole("entry", Compare::Sums));
+        fs::remove_file(dir.path().join("outside")).unwrap();
+        assert!(!cache.is_whole("entry", Compare::Sizes), "a link that leads nowhere");
+        assert_eq!(names(&cache), ["entry", "lock"]);
+    }
+
+    #[test]
+    fn an_unfinished_entry_counts_as_absent() {
+        let (_dir, cache) = cache();
+        fs::create_dir_all(cache.entry("entry")).unwrap();
+        fs::write(cache.entry("entry").join("a"), "x").unwrap();
+        assert!(!cache.is_whole("entry", Compare::Sizes));
+        fs::write(cache.entry("entry").join(LIST), "").unwrap();
+        assert!(!cache.is_whole("entry", Compare::Sizes));
+        fs::write(cache.entry("entry").join(LIST), "no list\n").unwrap();
+        assert!(!cache.is_whole("entry", Compare::Sizes));
+    }
+
+    #[test]
+    fn a_failure_leaves_the_old_entry_and_no_staging_folder() {
+        let (dir, cache) = cache();
+        fs::write(dir.path().join("outside"), "x").unwrap();
+        make(&cache, "old").unwrap();
+        // What a killed set-up leaves behind.
+        fs::create_dir(cache.root().join(format!("{STAGING}killed"))).unwrap();
+        let mut lock = cache.lock().unwrap();
+        let held = lock.hold(&Progress::new(false)).unwrap();
+        let failed = cache.make(&held, "entry", |out| {
+            fs::write(out.join("half"), "x").unwrap();
+            Err(Error::NoCache)
+        });
+        assert!(failed.is_err());
+        assert_eq!(names(&cache), ["entry", "lock"]);
+        assert!(cache.is_whole("entry", Compare::Sums));
+    }
+
+    #[test]
+    fn one_writer_at_a_time() {
+        let (_dir, cache) = cache();
+        let made = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    let mut lock = cache.lock().unwrap();
+                    let held = lock.hold(&Progress::new(false)).unwrap();
+                    if !cache.is_whole("entry", Compare::Sizes) {
+                        let fill = |out: &Path| {
+                            std::thread::sleep(std::time::Duration::from_millis(30));
+                            made.fetch_add(1, Ordering::SeqCst);
+                            fs::write(out.join("a"), "x").map_err(Error::io(out, "write"))
+                        };
+                        cache.make(&held, "entry", fill).unwrap();
+                    }
+                });
+            }
+        });
+        assert_eq!(made.load(Ordering::SeqCst), 1);
+    }
+
+    #[test]
+    fn a_cache_folder_that_no_linker_could_name_is_refused() {
+        let error = Cache::open(Some(Path::new("/tmp/a:b"))).unwrap_err();
+        insta::assert_snapshot!(error, @"/tmp/a:b: a cache folder must be valid UTF-8 without ':'; set SPECC_CACHE to another one");
+    }
 }

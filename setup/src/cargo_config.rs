@@ -43,9 +43,17 @@ pub(crate) fn path(dir: &Path) -> PathBuf {
     if old.is_file() { old } else { dir.join(".cargo/config.toml") }
 }
 
-/// Merges the override into the config file of `dir` and returns the keys that changed; nothing is written when
-/// none did.
-pub(crate) fn write(dir: &Path, wanted: &Override) -> Result<Vec<String>, Error> {
+/// What writing the config file came to.
+pub(crate) struct Written {
+    pub(crate) path: PathBuf,
+    /// The keys that changed; nothing was written when none did.
+    pub(crate) changed: Vec<String>,
+    pub(crate) notes: Vec<String>,
+}
+
+/// Merges the override into the config file of `dir`. A file that held another override of mlx-sys is kept beside
+/// it.
+pub(crate) fn write(dir: &Path, wanted: &Override) -> Result<Written, Error> {
     let path = path(dir);
     let text = match fs::read_to_string(&path) {
         Ok(text) => text,
@@ -54,13 +62,64 @@ pub(crate) fn write(dir: &Path, wanted: &Override) -> Result<Vec<String>, Error>
     };
     let mut document = parse(&path, &text)?;
     let others = other_configs(dir, &path);
+    let foreign = has_foreign_override(&document, &wanted.host);
     let changed = merge(&path, &mut document, wanted, &others)?;
+    let mut notes = Vec::new();
     if !changed.is_empty() {
         let folder = path.parent().unwrap_or(dir);
         fs::create_dir_all(folder).map_err(Error::io(folder, "create"))?;
+        if foreign {
+            let kept = path.with_file_name("config.toml.before-specc");
+            fs::copy(&path, &kept).map_err(Error::io(&kept, "write"))?;
+            notes.push(format!(
+                "another override of mlx-sys was replaced; the old file is kept as {}",
+                kept.display()
+            ));
+        }
         write_atomically(&path, &document.to_string())?;
+        if !is_ignored(&path) {
+            notes.push(format!(
+                "{} holds paths of this machine: keep it out of git",
+                path.display()
+            ));
+        }
     }
-    Ok(changed)
+    for name in ["CARGO_ENCODED_RUSTFLAGS", "RUSTFLAGS"] {
+        // An empty value is how a caller builds one command without any flags.
+        if std::env::var_os(name).is_some_and(|v| !v.is_empty()) {
+            notes.push(format!(
+                "{name} is set, so cargo ignores the flags in {}: a program will not find libmlx.so unless \
+                 LD_LIBRARY_PATH names {}",
+                path.display(),
+                wanted.lib
+            ));
+        }
+    }
+    Ok(Written { path, changed, notes })
+}
+
+/// Whether git ignores `path`; true outside a repository.
+fn is_ignored(path: &Path) -> bool {
+    let folder = path.parent().unwrap_or(path);
+    let check = std::process::Command::new("git")
+        .args(["check-ignore", "-q"])
+        .arg(path)
+        .current_dir(folder)
+        .stderr(std::process::Stdio::null())
+        .status();
+    // 1 is "not ignored"; anything else says that there is no repository, or no git.
+    !check.is_ok_and(|status| status.code() == Some(1))
+}
+
+/// Whether an override of mlx-sys stands there that this program did not write.
+fn has_foreign_override(document: &DocumentMut, host: &str) -> bool {
+    let Some(old) = document.get("target").and_then(|t| t.get(host)).and_then(|t| t.get("mlx"))
+    else {
+        return false;
+    };
+    let folder = old.get("rustc-env").and_then(|e| e.get("OUT_DIR")).and_then(Item::as_str);
+    let ours = folder.and_then(|f| Path::new(f).file_name()?.to_str()?.strip_prefix("mlxc-"));
+    ours.is_none()
 }
 
 fn parse(path: &Path, text: &str) -> Result<DocumentMut, Error> {
@@ -281,3 +340,6 @@ fn without_ours(flags: &[&str]) -> Vec<String> {
 fn is_our_path(flag: &str) -> bool {
     flag.starts_with(RPATH) && flag.ends_with(LIB)
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,13 +6,13 @@ use std::path::PathBuf;
 /// A failure of the set-up, worded for the person who ran it.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Tools or headers are not installed; `command` installs them.
-    #[error("missing: {what}; install with `{command}`")]
+    /// Tools or headers are not installed.
+    #[error("missing: {what}; {remedy}")]
     Missing {
         /// The missing parts, separated by commas.
         what: String,
-        /// The command that installs them.
-        command: String,
+        /// How to install them: the command, where the package manager is known.
+        remedy: String,
     },
     /// The folder given holds no cargo project.
     #[error("{dir}: no Cargo.toml here; give the folder of a cargo project")]
@@ -67,14 +67,6 @@ pub enum Error {
     /// Neither SPECC_CACHE nor HOME says where the cache is.
     #[error("no cache folder: set SPECC_CACHE or HOME")]
     NoCache,
-    /// bindgen refused mlx-c's headers.
-    #[error("cannot make bindings from {headers}: {reason}")]
-    Bindings {
-        /// The folder of the headers.
-        headers: PathBuf,
-        /// bindgen's message.
-        reason: String,
-    },
 }
 
 impl Error {

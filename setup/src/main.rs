@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
-use specc_setup::{Mlx, Options, Outcome, prepare, workspace_root};
+use specc_setup::{Mlx, Options, prepare, workspace_root};
 
 /// Prepares MLX on Linux for a cargo project: fetches MLX, compiles mlx-c, makes the bindings and writes the cargo
 /// override. Does nothing where everything is in place, and on macOS.
@@ -42,9 +42,6 @@ fn run(arguments: &Arguments) -> Result<(), specc_setup::Error> {
     };
     let options =
         Options { install: !arguments.no_install, verify: arguments.verify, ..Options::default() };
-    match prepare(&dir, arguments.mlx, &options)? {
-        Outcome::NotNeeded => println!("nothing to do: on macOS mlx-sys builds MLX itself"),
-        ready @ Outcome::Ready { .. } => print!("{ready}"),
-    }
+    println!("{}", prepare(&dir, arguments.mlx, &options)?);
     Ok(())
 }

@@ -1,19 +1,19 @@
-//! Compiles mlx-c and makes its bindings: what mlx-sys's own build script does on macOS.
+//! Compiles mlx-c, as mlx-sys's own build script does on macOS.
 
 use std::collections::VecDeque;
-use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::thread;
 
 use crate::Error;
+use crate::bindings;
 use crate::progress::Progress;
-use crate::tools::{self, Tool, run};
+use crate::tools::{Tool, run};
 
 /// Raised when what is compiled changes without a change of the files below.
 const RECIPE: &str = "1";
-const HALF: &str = include_str!("../native/half_linux.h");
+pub(crate) const HALF: &str = include_str!("../native/half_linux.h");
 const FORMAT: &str = include_str!("../native/format_linux.h");
 const MACH_TIME: &str = include_str!("../native/mach_time_linux.c");
 
@@ -21,14 +21,14 @@ const MACH_TIME: &str = include_str!("../native/mach_time_linux.c");
 pub(crate) fn recipe() -> String {
     use sha2::{Digest, Sha256};
     let mut hash = Sha256::new();
-    for part in [RECIPE, HALF, FORMAT, MACH_TIME] {
+    for part in [RECIPE, HALF, FORMAT, MACH_TIME, bindings::PROGRAM, bindings::BINDGEN] {
         hash.update(part);
         hash.update([0]);
     }
     crate::cache::hex(&hash.finalize())[..8].to_owned()
 }
 
-fn compiler(host: &str, cpp: bool) -> Result<cc::Tool, cc::Error> {
+pub(crate) fn compiler(host: &str, cpp: bool) -> Result<cc::Tool, cc::Error> {
     let mut build = cc::Build::new();
     build.cargo_metadata(false).cargo_warnings(false).warnings(false);
     build.host(host).target(host).opt_level(2).pic(true).cpp(cpp);
@@ -156,7 +156,7 @@ pub(crate) fn compile(
     Ok(())
 }
 
-fn failed(program: &str, error: cc::Error) -> Error {
+pub(crate) fn failed(program: &str, error: cc::Error) -> Error {
     Error::Program {
         program: program.to_owned(),
         status: "not usable".to_owned(),
@@ -177,95 +177,25 @@ fn groups(files: &[String], count: usize) -> Vec<Vec<String>> {
     groups
 }
 
-/// A libclang on this system that knows `_Float16` on every machine: version 15 or later.
-pub(crate) fn system_libclang() -> Option<PathBuf> {
-    if let Some(path) = std::env::var_os("LIBCLANG_PATH") {
-        return Some(path.into());
-    }
-    let mut found: Vec<(u32, PathBuf)> = fs::read_dir("/usr/lib")
-        .ok()?
-        .flatten()
-        .filter_map(|entry| {
-            let name = entry.file_name().into_string().ok()?;
-            let version: u32 = name.strip_prefix("llvm-")?.parse().ok()?;
-            let lib = entry.path().join("lib");
-            let plain = ["libclang.so", "libclang.so.1"].iter().any(|n| lib.join(n).exists());
-            (version >= 15 && plain).then_some((version, lib))
-        })
-        .collect();
-    found.sort();
-    found.pop().map(|(_, lib)| lib)
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// Writes `out/bindings.rs` for mlx-c's headers, with the libclang in `libclang`.
-pub(crate) fn bind(
-    mlx_c: &Path,
-    host: &str,
-    libclang: &Path,
-    out: &Path,
-    progress: &Progress,
-) -> Result<(), Error> {
-    let step = progress.start("making the bindings", None);
-    let half = out.join("half_linux.h");
-    fs::write(&half, HALF).map_err(Error::io(&half, "write"))?;
-    let mut headers: Vec<PathBuf> = fs::read_dir(mlx_c.join("mlx/c"))
-        .map_err(Error::io(mlx_c, "list"))?
-        .flatten()
-        .map(|e| e.path())
-        .filter(|p| p.extension().is_some_and(|e| e == "h"))
-        .collect();
-    headers.sort();
-    let failed = |reason: String| Error::Bindings { headers: mlx_c.join("mlx/c"), reason };
-
-    let mut builder = bindgen::Builder::default()
-        .rust_target("1.73".parse().map_err(|e| failed(format!("{e}")))?)
-        .formatter(bindgen::Formatter::None)
-        .clang_arg(format!("-I{}", mlx_c.display()))
-        .clang_args(["-include".to_owned(), half.display().to_string()])
-        // As mlx-sys has it: their sizes trip a lint of rustc.
-        .blocklist_function("malloc")
-        .blocklist_function("realloc");
-    // A libclang from a wheel brings no stddef.h; the C compiler's own serves.
-    let c = compiler(host, false).map_err(|e| failed(e.to_string()))?;
-    if let Ok(dir) = run(c.to_command().arg("-print-file-name=include")) {
-        builder = builder.clang_args(["-isystem", dir.trim()]);
-    }
-    for header in &headers {
-        builder = builder.header(header.display().to_string());
-    }
-    with_libclang(libclang, || {
-        builder
-            .generate()
-            .map_err(|e| failed(e.to_string()))?
-            .write_to_file(out.join("bindings.rs"))
-            .map_err(Error::io(out, "write the bindings into"))
-    })?;
-    step.done();
-    Ok(())
-}
-
-/// Runs `work` with LIBCLANG_PATH set: the only way to tell bindgen where libclang is.
-fn with_libclang<T>(path: &Path, work: impl FnOnce() -> T) -> T {
-    let before: Option<OsString> = std::env::var_os("LIBCLANG_PATH");
-    // SAFETY: the set-up has joined every thread that it started but the progress display's, which reads no
-    // environment; a program that calls `prepare` does so before threads of its own change the environment, as
-    // `prepare` documents.
-    unsafe { std::env::set_var("LIBCLANG_PATH", path) };
-    let result = work();
-    // SAFETY: as above.
-    unsafe {
-        match before {
-            Some(value) => std::env::set_var("LIBCLANG_PATH", value),
-            None => std::env::remove_var("LIBCLANG_PATH"),
+    #[test]
+    fn groups_hold_every_file_once() {
+        let files: Vec<String> = (0..7).map(|i| format!("{i}.cpp")).collect();
+        for count in 0..10 {
+            let groups = groups(&files, count);
+            assert!(groups.iter().all(|g| !g.is_empty()));
+            let mut all: Vec<String> = groups.concat();
+            all.sort();
+            assert_eq!(all, files);
         }
     }
-    result
-}
 
-/// The tool list and error for tools that stay missing.
-pub(crate) fn require(tools: &[Tool]) -> Result<(), Error> {
-    if tools.is_empty() {
-        return Ok(());
+    #[test]
+    fn the_recipe_is_a_short_key() {
+        let key = recipe();
+        assert_eq!((key.len(), key.chars().all(|c| c.is_ascii_hexdigit())), (8, true));
     }
-    Err(tools::missing(tools::Manager::detect(), tools::is_root(), tools))
 }

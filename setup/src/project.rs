@@ -45,7 +45,7 @@ fn locate(dir: &Path) -> Option<PathBuf> {
     Path::new(manifest.trim()).parent().map(Path::to_owned)
 }
 
-fn cargo() -> Command {
+pub(crate) fn cargo() -> Command {
     // Within `cargo run` this is the cargo that runs us.
     Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
@@ -192,5 +192,61 @@ pub(crate) fn pinned_mlx(mlx_c: &Path) -> Result<String, Error> {
             expected: "a line `GIT_TAG vX.Y.Z`".into(),
             found: found.unwrap_or("none").to_owned(),
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lock(package: &str) -> Result<Option<MlxSys>, String> {
+        in_lock(Path::new("Cargo.lock"), package).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn mlx_sys_is_found_in_a_lock_file() {
+        let other = "version = 4\n[[package]]\nname = \"a\"\nversion = \"1.0.0\"\n";
+        assert_eq!(lock(other), Ok(None));
+        assert_eq!(lock("version = 4\n"), Ok(None));
+        let with = |version: &str, source: &str| {
+            format!("{other}[[package]]\nname = \"mlx-sys\"\nversion = \"{version}\"\n{source}")
+        };
+        let found = |version: &str, origin| Ok(Some(MlxSys { version: version.into(), origin }));
+        let registry = "source = \"registry+https://example.org/index\"\n";
+        assert_eq!(lock(&with("0.7.0", registry)), found("0.7.0", Origin::Registry));
+        assert_eq!(lock(&with("0.8.0-rc.1", "")), found("0.8.0-rc.1", Origin::Local));
+        let git = "source = \"git+https://example.org/mlx-rs#12ab\"\n";
+        assert_eq!(lock(&with("0.7.0", git)), found("0.7.0", Origin::Local));
+    }
+
+    #[test]
+    fn a_broken_lock_file_is_refused() {
+        insta::assert_snapshot!(lock("version = ").unwrap_err(), @"Cargo.lock: expected TOML, found string values must be quoted, expected literal string");
+        let path = "[[package]]\nname = \"mlx-sys\"\nversion = \"../../etc\"\n";
+        insta::assert_snapshot!(lock(path).unwrap_err(), @"Cargo.lock: expected a version of mlx-sys, found `../../etc`");
+        insta::assert_snapshot!(lock("[[package]]\nname = \"mlx-sys\"\n").unwrap_err(), @"Cargo.lock: expected a version of mlx-sys, found none");
+    }
+
+    #[test]
+    fn the_pinned_mlx_is_read_from_the_build_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let pinned = |text: &str| {
+            fs::write(dir.path().join("CMakeLists.txt"), text).unwrap();
+            pinned_mlx(dir.path())
+                .map_err(|e| e.to_string().replace(dir.path().to_str().unwrap(), ""))
+        };
+        assert_eq!(pinned("x\n    GIT_TAG v0.32.2)\n").as_deref(), Ok("0.32.2"));
+        assert_eq!(pinned("GIT_TAG v1.0.0\n").as_deref(), Ok("1.0.0"));
+        insta::assert_snapshot!(pinned("GIT_TAG main)\n").unwrap_err(), @"/CMakeLists.txt: expected a line `GIT_TAG vX.Y.Z`, found none");
+        insta::assert_snapshot!(pinned("GIT_TAG v../1)\n").unwrap_err(), @"/CMakeLists.txt: expected a line `GIT_TAG vX.Y.Z`, found ../1");
+    }
+
+    #[test]
+    fn the_package_is_found_in_cargo_metadata() {
+        let json = r#"{"packages": [{"name": "a", "manifest_path": "/a/Cargo.toml"},
+            {"name": "mlx-sys", "manifest_path": "/b/mlx-sys-0.7.0/Cargo.toml"}]}"#;
+        assert_eq!(package_folder(json).as_deref(), Some(Path::new("/b/mlx-sys-0.7.0")));
+        assert_eq!(package_folder(r#"{"packages": []}"#), None);
+        assert_eq!(package_folder("[]"), None);
     }
 }

@@ -74,22 +74,29 @@ impl Manager {
     }
 }
 
-/// The command that installs `tools`, with `sudo` where the user is not root.
-pub(crate) fn install_command(manager: Option<Manager>, root: bool, tools: &[Tool]) -> String {
-    let Some(manager) = manager else {
-        // Debian's names are the ones that other distributions' users recognise best.
-        let names: Vec<_> = tools.iter().map(|t| Manager::Apt.package(*t)).collect();
-        return format!("your package manager (Debian's names: {})", names.join(" "));
-    };
-    let names: Vec<_> = tools.iter().map(|t| manager.package(*t)).collect();
-    let sudo = if root { "" } else { "sudo " };
-    format!("{sudo}{} {}", manager.install(), names.join(" "))
+/// How to install `tools`: the command, with `sudo` where the user is not root.
+pub(crate) fn remedy(manager: Option<Manager>, root: bool, tools: &[Tool]) -> String {
+    // Debian's names are the ones that other distributions' users recognise best.
+    let names: Vec<_> = tools.iter().map(|t| manager.unwrap_or(Manager::Apt).package(*t)).collect();
+    let names = names.join(" ");
+    match manager {
+        Some(manager) => {
+            let sudo = if root { "" } else { "sudo " };
+            format!("install with `{sudo}{} {names}`", manager.install())
+        }
+        None => format!("install with your package manager (Debian's names: {names})"),
+    }
 }
 
 /// The one-line error for `tools`.
 pub(crate) fn missing(manager: Option<Manager>, root: bool, tools: &[Tool]) -> Error {
     let what: Vec<_> = tools.iter().map(Tool::to_string).collect();
-    Error::Missing { what: what.join(", "), command: install_command(manager, root, tools) }
+    Error::Missing { what: what.join(", "), remedy: remedy(manager, root, tools) }
+}
+
+/// The error for `tools`, if there are any.
+pub(crate) fn require(tools: &[Tool]) -> Result<(), Error> {
+    if tools.is_empty() { Ok(()) } else { Err(missing(Manager::detect(), is_root(), tools)) }
 }
 
 /// Whether this process may install packages: its user is root.
@@ -183,6 +190,17 @@ pub(crate) fn missing_python() -> Vec<Tool> {
     Vec::new()
 }
 
+/// The folder `nvidia` of Python's packages, where it holds all that MLX's CUDA build loads.
+pub(crate) fn find_nvidia() -> Option<PathBuf> {
+    let code = "import sysconfig; print(sysconfig.get_path('platlib'))";
+    let folder = run(Command::new("python3").args(["-c", code])).ok()?;
+    let nvidia = Path::new(folder.trim()).join("nvidia");
+    ["cu13/lib", "cudnn/lib", "nccl/lib"]
+        .iter()
+        .all(|part| nvidia.join(part).is_dir())
+        .then_some(nvidia)
+}
+
 /// OpenBLAS's shared library as the system's loader would find it.
 pub(crate) fn find_openblas() -> Option<PathBuf> {
     const NAME: &str = "libopenblas.so.0";
@@ -202,4 +220,55 @@ fn from_ldconfig(list: &str, name: &str, arch: &str) -> Option<PathBuf> {
         let (found, kind) = left.trim().split_once(' ')?;
         (found == name && kind.contains(tag)).then(|| PathBuf::from(path.trim()))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missing_tools_are_named_in_one_line_with_the_command() {
+        let message = |manager, root, tools: &[Tool]| missing(manager, root, tools).to_string();
+        let all = [Tool::Python, Tool::Pip, Tool::Compiler, Tool::FmtHeaders];
+        insta::assert_snapshot!(message(Some(Manager::Apt), true, &[Tool::FmtHeaders]), @"missing: the headers of fmt (this compiler has no std::format); install with `apt-get install -y libfmt-dev`");
+        insta::assert_snapshot!(message(Some(Manager::Apt), false, &all), @"missing: python3, pip for python3, a C++20 compiler, the headers of fmt (this compiler has no std::format); install with `sudo apt-get install -y python3 python3-pip g++ libfmt-dev`");
+        insta::assert_snapshot!(message(Some(Manager::Dnf), false, &all), @"missing: python3, pip for python3, a C++20 compiler, the headers of fmt (this compiler has no std::format); install with `sudo dnf install -y python3 python3-pip gcc-c++ fmt-devel`");
+        insta::assert_snapshot!(message(Some(Manager::Pacman), true, &[Tool::Pip]), @"missing: pip for python3; install with `pacman -S --noconfirm python-pip`");
+        insta::assert_snapshot!(message(None, false, &[Tool::Compiler, Tool::OpenBlas]), @"missing: a C++20 compiler, OpenBLAS; install with your package manager (Debian's names: g++ libopenblas-dev)");
+    }
+
+    #[test]
+    fn a_library_is_found_in_the_loaders_list() {
+        let list = "120 libs found in cache `/etc/ld.so.cache'\n\
+            \tlibopenblas.so.0 (libc6) => /lib/i386-linux-gnu/libopenblas.so.0\n\
+            \tlibopenblas.so.0 (libc6,x86-64) => /lib/x86_64-linux-gnu/libopenblas.so.0\n\
+            \tlibopenblas.so (libc6,x86-64) => /lib/x86_64-linux-gnu/libopenblas.so\n";
+        let find = |name, arch| from_ldconfig(list, name, arch);
+        let path = |p: &str| Some(PathBuf::from(p));
+        assert_eq!(
+            find("libopenblas.so.0", "x86_64"),
+            path("/lib/x86_64-linux-gnu/libopenblas.so.0")
+        );
+        assert_eq!(find("libopenblas.so.0", "aarch64"), None);
+        assert_eq!(find("libopenblas", "x86_64"), None);
+    }
+
+    #[test]
+    fn a_failed_program_says_why_in_one_line() {
+        let error =
+            run(Command::new("sh").args(["-c", "echo a; echo 'E: no such package' >&2; exit 3"]));
+        insta::assert_snapshot!(error.unwrap_err(), @"sh -c echo a; echo 'E: no such package' >&2; exit 3 failed (exit status: 3): E: no such package");
+        let error =
+            run(Command::new("sh").args(["-c", "for i in 1 2 3 4 5; do echo $i; done; exit 1"]));
+        insta::assert_snapshot!(error.unwrap_err(), @"sh -c for i in 1 2 3 4 5; do echo $i; done; exit 1 failed (exit status: 1): 3 | 4 | 5");
+        let error = run(&mut Command::new("no-such-program-at-all"));
+        insta::assert_snapshot!(error.unwrap_err(), @"no-such-program-at-all: cannot run: No such file or directory (os error 2)");
+    }
+
+    #[test]
+    fn nothing_is_installed_where_that_is_not_allowed() {
+        let progress = Progress::new(false);
+        assert!(!try_install(&[Tool::OpenBlas], false, &progress).unwrap());
+        assert!(try_install(&[], false, &progress).unwrap());
+    }
 }

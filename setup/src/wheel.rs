@@ -13,24 +13,41 @@ use crate::cache::{files_below, sha256};
 use crate::progress::Progress;
 use crate::tools::run;
 
-/// Fetches `package==version` without its dependencies and unpacks it into `into`, which exists.
+/// Whether a wheel's dependencies are fetched with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Dependencies {
+    /// The wheel alone.
+    None,
+    /// All that it names.
+    Too,
+}
+
+/// Fetches `package==version` and unpacks it into `into`, which exists.
 pub(crate) fn fetch(
     package: &str,
     version: &str,
+    dependencies: Dependencies,
     into: &Path,
     progress: &Progress,
 ) -> Result<(), Error> {
     let downloads = into.join(".downloads");
     fs::create_dir_all(&downloads).map_err(Error::io(&downloads, "create"))?;
-    let step = progress.start(&format!("fetching {package} {version}"), None);
+    let what = match dependencies {
+        Dependencies::None => format!("fetching {package} {version}"),
+        Dependencies::Too => format!("fetching {package} {version} and NVIDIA's libraries (2 GB)"),
+    };
+    let step = progress.start(&what, None);
     let requirement = format!("{package}=={version}");
     let mut pip = Command::new("python3");
-    pip.args(["-m", "pip", "download", "--no-deps", &requirement])
+    pip.args(["-m", "pip", "download", &requirement])
         .args(["--only-binary=:all:", "--disable-pip-version-check", "--no-input", "-q"])
         .arg("-d")
         .arg(&downloads)
         // pip collects a download in its temporary folder: here its growth can be seen.
         .env("TMPDIR", &downloads);
+    if dependencies == Dependencies::None {
+        pip.arg("--no-deps");
+    }
     watched(&mut pip, || step.bytes(size_below(&downloads)))?;
     unpack(&downloads, into)?;
     fs::remove_dir_all(&downloads).map_err(Error::io(&downloads, "remove"))?;
@@ -104,4 +121,33 @@ fn watched(command: &mut Command, look: impl Fn()) -> Result<(), Error> {
 fn size_below(dir: &Path) -> u64 {
     let Ok(files) = files_below(dir) else { return 0 };
     files.iter().filter_map(|f| fs::metadata(dir.join(f)).ok()).map(|m| m.len()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unpacked_files_are_compared_with_the_sums_of_their_wheel() {
+        let dir = tempfile::tempdir().unwrap();
+        let check = |text: &str| {
+            fs::write(dir.path().join("RECORD"), text).unwrap();
+            check_record(dir.path(), Path::new("RECORD"))
+                .map_err(|e| e.to_string().replace(dir.path().to_str().unwrap(), ""))
+        };
+        fs::write(dir.path().join("a,b"), "abc").unwrap();
+        let sum = "ungWv48Bz-pBQUDeXa4iI7ADYaOWF3qctBD_YfIAFa0";
+        assert_eq!(check(&format!("\"a,b\",sha256={sum},3\nRECORD,,\n")), Ok(()));
+        insta::assert_snapshot!(check(&format!("\"a,b\",sha256=A{sum},3\n")).unwrap_err(), @"/a,b: expected the sum that its wheel states, sha256=AungWv48Bz-pBQUDeXa4iI7ADYaOWF3qctBD_YfIAFa0, found ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+        fs::write(dir.path().join("a,b"), "abd").unwrap();
+        insta::assert_snapshot!(check(&format!("\"a,b\",sha256={sum},3\n")).unwrap_err(), @"/a,b: expected the sum that its wheel states, sha256=ungWv48Bz-pBQUDeXa4iI7ADYaOWF3qctBD_YfIAFa0, found a52d159f262b2c6ddb724a61840befc36eb30c88877a4030b65cbe86298449c9");
+        insta::assert_snapshot!(check(&format!("gone,sha256={sum},3\n")).unwrap_err(), @"/gone: cannot open: No such file or directory (os error 2)");
+    }
+
+    #[test]
+    fn no_wheel_is_an_error() {
+        let dir = tempfile::tempdir().unwrap();
+        let error = unpack(dir.path(), dir.path()).unwrap_err().to_string();
+        insta::assert_snapshot!(error.replace(dir.path().to_str().unwrap(), "DIR"), @"DIR: expected a wheel from pip, found none");
+    }
 }
