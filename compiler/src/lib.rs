@@ -3,9 +3,16 @@
 //! Texts go into [`source::Sources`], findings come back as [`diag::Diagnostic`].
 
 pub mod diag;
+pub mod library;
 pub mod manifest;
 pub mod source;
 pub mod syntax;
+pub mod weights;
 pub mod ir;
 pub mod lower;
 pub mod shapes;
+pub mod emit;
+pub mod compile;
+pub mod build;
+
+pub use build::{Build, BuildError};

@@ -20,7 +20,6 @@ use crate::manifest::Manifest;
 use crate::source::{Sources, Span};
 
 use scalar::Scalars;
-pub use sections::Extras;
 use syn::visit_mut::VisitMut;
 
 /// Why no Rust came out; always a fault of the compiler, never of a spec.
@@ -39,7 +38,6 @@ struct Emitter<'a> {
     manifest: &'a Manifest,
     program: &'a Program,
     sources: &'a Sources,
-    extras: &'a Extras,
     scalars: Scalars<'a>,
 }
 
@@ -51,10 +49,9 @@ pub fn emit(
     manifest: &Manifest,
     program: &Program,
     sources: &Sources,
-    extras: &Extras,
 ) -> Result<String, EmitError> {
     let scalars = Scalars::new(manifest, layer_types(manifest));
-    let emitter = Emitter { manifest, program, sources, extras, scalars };
+    let emitter = Emitter { manifest, program, sources, scalars };
     let text = emitter.module();
     match syn::parse_file(&text) {
         Ok(mut file) => {

@@ -8,15 +8,6 @@ use super::Emitter;
 use super::scalar::Place;
 use crate::ir::ScalarType;
 
-/// Documents that a manifest names and that are not part of it.
-#[derive(Debug, Clone, Default)]
-pub struct Extras {
-    /// The GGUF map that `[gguf] use` names, inheritance applied.
-    pub gguf: Option<Table>,
-    /// The text of the template that `[chat] template_file` names.
-    pub template: Option<String>,
-}
-
 impl Emitter<'_> {
     fn section(&self, name: &str) -> Option<&Table> {
         let found = self.manifest.sections.iter().find(|section| section.name.node == name)?;
@@ -26,7 +17,7 @@ impl Emitter<'_> {
     /// Fields of the record, and the items they need.
     pub(super) fn sections(&self) -> (String, String) {
         let mut items = String::new();
-        let gguf = match &self.extras.gguf {
+        let gguf = match self.section("gguf") {
             Some(map) if !texts(map.get("architectures")).is_empty() => {
                 items.push_str(&gguf_map(map));
                 "Some(&GGUF)"
@@ -49,7 +40,7 @@ impl Emitter<'_> {
             variables.push(format!("({name:?}, {:?})", json(value)));
         }
         let inline = table.get("template").and_then(Value::as_str);
-        let fallback = option(inline.or(self.extras.template.as_deref()));
+        let fallback = option(inline);
         let (thinking, tool_calls) = (word("thinking"), word("tool_calls"));
         if [&thinking, &tool_calls, &fallback].iter().all(|word| *word == "None")
             && variables.is_empty()

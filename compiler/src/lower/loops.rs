@@ -38,14 +38,22 @@ impl Lowerer<'_> {
             }
         }
         if let [target] = targets {
-            let value = self.expr(frame, value, Some(&target.node))?;
-            frame.set(&target.node, value);
-            return Some(());
+            let found = self.expr(frame, value, Some(&target.node));
+            let done = found.is_some();
+            // A name whose value failed stays quiet: the failure is noted already.
+            frame.set(&target.node, found.unwrap_or_else(|| Value::Broken(Vec::new())));
+            return done.then_some(());
         }
         frame.tuple_names = targets.iter().map(|target| target.node.clone()).collect();
         let found = self.expr(frame, value, None);
         frame.tuple_names.clear();
-        match found? {
+        let Some(found) = found else {
+            for target in targets {
+                frame.set(&target.node, Value::Broken(Vec::new()));
+            }
+            return None;
+        };
+        match found {
             Value::Tuple(values) if values.len() == targets.len() => {
                 for (target, value) in targets.iter().zip(values) {
                     if target.node != "_" {

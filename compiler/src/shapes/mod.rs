@@ -114,10 +114,45 @@ impl Facts {
         {
             return Poly::int(a.div_euclid(b));
         }
+        if let Some(parts) = self.divide_terms(a, b, origin.span) {
+            return parts;
+        }
+        self.opaque_quotient(a, b, origin.clone())
+    }
+
+    fn opaque_quotient(&mut self, a: &Poly, b: &Poly, origin: Expr) -> Poly {
         let name = format!("({a} // {b})");
-        self.atoms.entry(name.clone()).or_insert_with(|| origin.clone());
+        self.atoms.entry(name.clone()).or_insert(origin);
         self.quotients.insert(name.clone(), (a.clone(), b.clone()));
         Poly::atom(name)
+    }
+
+    /// Divides term by term, where each divides exactly or holds a factor that `[checks]` call
+    /// divisible: `2 * a * k // b` is `2 * k * (a // b)` when `a % b == 0`.
+    fn divide_terms(&mut self, a: &Poly, b: &Poly, at: crate::source::Span) -> Option<Poly> {
+        let facts: Vec<Poly> =
+            self.divisible.iter().filter(|(_, by)| by == b).map(|(whole, _)| whole.clone()).collect();
+        if facts.is_empty() || facts.contains(a) {
+            return None;
+        }
+        let mut sum = Poly::int(0);
+        for term in a.terms() {
+            let part = match term.exact_div(b) {
+                Some(part) => part,
+                None => {
+                    let (whole, rest) = facts
+                        .iter()
+                        .find_map(|whole| Some((whole.clone(), term.exact_div(whole)?)))?;
+                    let (left, right) = (self.expr(&whole, at)?, self.expr(b, at)?);
+                    let kind =
+                        ExprKind::Binary(BinaryOp::FloorDiv, Box::new(left), Box::new(right));
+                    let quotient = self.opaque_quotient(&whole, b, Expr { span: at, kind });
+                    rest.mul(&quotient)?
+                }
+            };
+            sum = sum.add(&part)?;
+        }
+        Some(sum)
     }
 
     /// Whether two sizes are the same for every config that passes the checks.

@@ -143,6 +143,13 @@ impl Poly {
         sum
     }
 
+    /// Its terms, each a polynomial of its own.
+    pub fn terms(&self) -> impl Iterator<Item = Poly> {
+        self.terms
+            .iter()
+            .map(|(monomial, by)| Poly { terms: BTreeMap::from([(monomial.clone(), *by)]) })
+    }
+
     /// The atoms it is made of.
     pub fn atoms(&self) -> impl Iterator<Item = &str> {
         self.terms.keys().flatten().map(|(name, _)| name.as_str())

@@ -1,0 +1,177 @@
+//! For build scripts: specs to Rust in `OUT_DIR`.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::{env, fs, io};
+
+use crate::compile::{check, generate};
+use crate::diag::Diagnostic;
+use crate::emit::EmitError;
+use crate::library::Library;
+
+/// Compiles the specs of a crate, in the manner of prost-build.
+///
+/// ```no_run
+/// // build.rs
+/// fn main() -> Result<(), specc::BuildError> {
+///     specc::Build::new().specs("specs").compile()
+/// }
+/// ```
+///
+/// and in the crate: `include!(concat!(env!("OUT_DIR"), "/families.rs"));`, which brings one module
+/// for each family and `families()`.
+#[derive(Debug, Clone, Default)]
+pub struct Build {
+    specs: Vec<PathBuf>,
+    families: Option<Vec<String>>,
+    builtin: bool,
+    out: Option<PathBuf>,
+}
+
+/// Why a build failed.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// Problems of the specs, rendered.
+    #[error("{0}")]
+    Specs(String),
+    /// A file could not be read or written.
+    #[error("{path}: {error}")]
+    File {
+        /// The file.
+        path: String,
+        /// Why.
+        error: io::Error,
+    },
+    /// `OUT_DIR` is not set and no folder was given.
+    #[error("OUT_DIR is not set: call this from a build script, or name a folder with `out_dir`")]
+    NoOutDir,
+    /// A fault of the compiler.
+    #[error(transparent)]
+    Emit(#[from] EmitError),
+}
+
+impl Build {
+    /// Nothing to compile yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a folder of specs.
+    #[must_use]
+    pub fn specs(mut self, folder: impl AsRef<Path>) -> Self {
+        self.specs.push(folder.as_ref().to_owned());
+        self
+    }
+
+    /// Compiles these families only; otherwise all of the folders.
+    #[must_use]
+    pub fn families<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
+        self.families = Some(names.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Compiles the built-in families too.
+    #[must_use]
+    pub fn builtin(mut self, yes: bool) -> Self {
+        self.builtin = yes;
+        self
+    }
+
+    /// Writes here instead of `OUT_DIR`.
+    #[must_use]
+    pub fn out_dir(mut self, folder: impl AsRef<Path>) -> Self {
+        self.out = Some(folder.as_ref().to_owned());
+        self
+    }
+
+    /// Compiles, writes what changed, and tells cargo which files to watch.
+    ///
+    /// # Errors
+    /// Problems of the specs, all of them, with their places; and files that cannot be written.
+    pub fn compile(self) -> Result<(), BuildError> {
+        let library = Library::with_dirs(&self.specs);
+        for folder in &self.specs {
+            for part in ["", "std", "cache", "gguf"] {
+                let path = folder.join(part);
+                if path.is_dir() {
+                    println!("cargo::rerun-if-changed={}", path.display());
+                }
+            }
+        }
+        for file in library.files_read() {
+            println!("cargo::rerun-if-changed={}", file.display());
+        }
+        let names = match &self.families {
+            Some(names) => names.clone(),
+            None => library
+                .families()
+                .filter(|name| self.builtin || library.is_local(name))
+                .map(str::to_owned)
+                .collect(),
+        };
+        let out = match self.out {
+            Some(out) => out,
+            None => PathBuf::from(env::var_os("OUT_DIR").ok_or(BuildError::NoOutDir)?),
+        };
+        let mut problems: Vec<Diagnostic> = library.diagnostics().to_vec();
+        let mut made = Vec::new();
+        for name in &names {
+            match check(&library, name) {
+                Ok(checked) => made.push((name, checked)),
+                Err(found) => {
+                    for problem in found {
+                        if !problems.contains(&problem) {
+                            problems.push(problem);
+                        }
+                    }
+                }
+            }
+        }
+        if crate::diag::has_errors(&problems) {
+            let texts: Vec<String> = problems
+                .iter()
+                .map(|problem| brief(problem, &library))
+                .collect();
+            return Err(BuildError::Specs(texts.join("\n")));
+        }
+        // Targeted families are tried first.
+        made.sort_by_key(|(_, checked)| checked.manifest.family.generic);
+        let mut index = String::new();
+        for (name, checked) in &made {
+            let module = crate::lower::variable_name(name);
+            let path = out.join(format!("{module}.rs"));
+            write_changed(&path, &generate(&library, checked)?)?;
+            let shown = path.display().to_string();
+            // Writing to a String cannot fail.
+            let _ = writeln!(index, "#[path = {shown:?}]\npub mod {module};");
+        }
+        let records: Vec<String> = made
+            .iter()
+            .map(|(name, _)| format!("&{}::FAMILY", crate::lower::variable_name(name)))
+            .collect();
+        let _ = write!(
+            index,
+            "\n/// The families of this crate, in the order they are tried.\npub fn families() -> &'static [&'static specc_runtime::graph::Family] {{\n    &[{}]\n}}\n",
+            records.join(", ")
+        );
+        write_changed(&out.join("families.rs"), &index)
+    }
+}
+
+fn write_changed(path: &Path, text: &str) -> Result<(), BuildError> {
+    if fs::read_to_string(path).ok().as_deref() == Some(text) {
+        return Ok(());
+    }
+    fs::write(path, text)
+        .map_err(|error| BuildError::File { path: path.display().to_string(), error })
+}
+
+fn brief(problem: &Diagnostic, library: &Library) -> String {
+    let (line, column) = library.sources.line_column(problem.primary.span);
+    let file = &library.sources.file(problem.primary.span.file).name;
+    let mut text = format!("error[{}]: {}\n  --> {file}:{line}:{column}", problem.code.as_str(), problem.message);
+    for help in &problem.help {
+        let _ = write!(text, "\n  = help: {help}");
+    }
+    text
+}
