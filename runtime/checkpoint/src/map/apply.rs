@@ -93,15 +93,20 @@ fn slice_packed(
     Ok(Value::Dense { node: dense(&step, &node)?, was: Some(params) })
 }
 
-/// Exact where the last axis stays what it is. A stated last axis also settles bits and group size
-/// where the arrays leave them open.
+/// Exact where the last axis stays what it is. A stated last axis that the arrays allow for the
+/// width also settles bits and group size, against the configuration's default if need be.
 fn reshape_packed(mut packed: Packed, shape: &[i64]) -> Result<Value, Bad> {
     let rows = packed.weight.shape.split_last().and_then(|(_, lead)| elements(lead));
     if let Some((&last, lead)) = shape.split_last() {
         let known = lead.iter().try_fold(1usize, |n, d| n.checked_mul(usize::try_from(*d).ok()?));
         let width = usize::try_from(last).ok();
-        if let Some(width) = width.filter(|_| known.is_some() && known == rows) {
-            packed.settle_width(width)?;
+        if let Some(width) = width
+            && !packed.settle_width(width)
+            && known.is_some()
+            && known == rows
+        {
+            let found = Value::Packed(packed).describe();
+            return bad(format!("a width of {width}"), found);
         }
         let same_last = match width {
             None => known.is_some() && known == rows,

@@ -125,7 +125,7 @@ pub(super) fn split(value: &Value, along: i64, sizes: &[i64]) -> Result<Vec<Valu
 /// Cuts a value into equal parts.
 pub(super) fn chunk(value: &Value, along: i64, parts: usize) -> Result<Vec<Value>, Bad> {
     let length = dense_dim(value, along)?;
-    if parts == 0 || length % parts != 0 {
+    if parts == 0 || !length.is_multiple_of(parts) {
         return bad(format!("an axis that divides by {parts}"), length.to_string());
     }
     split(value, along, &vec![(length / parts) as i64; parts])

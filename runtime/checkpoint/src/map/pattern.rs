@@ -41,6 +41,8 @@ enum Piece {
 pub struct Pattern {
     text: String,
     pieces: Vec<Piece>,
+    /// The longest literal piece, which every match contains.
+    longest: String,
 }
 
 /// The texts that the pieces of a pattern took, by name; `*` has an empty name.
@@ -105,15 +107,23 @@ impl Pattern {
                 Some(_) => return Err(bad("\"}\" without \"{\"")),
             };
         }
-        Ok(Pattern { text: text.to_owned(), pieces })
+        let literals = pieces.iter().filter_map(|p| match p {
+            Piece::Literal(text) => Some(text.as_str()),
+            _ => None,
+        });
+        let longest = literals.max_by_key(|l| l.len()).unwrap_or_default().to_owned();
+        Ok(Pattern { text: text.to_owned(), pieces, longest })
     }
 
     /// What the pieces take when the whole of `name` matches.
     pub fn matches(&self, name: &str) -> Option<Captures> {
-        // The literal end rejects most names at once.
+        // The literal end and the longest literal reject most names at once.
         if let Some(Piece::Literal(end)) = self.pieces.last()
             && !name.ends_with(end.as_str())
         {
+            return None;
+        }
+        if !name.contains(self.longest.as_str()) {
             return None;
         }
         let mut taken = Vec::new();

@@ -98,17 +98,15 @@ impl Packed {
         }
     }
 
-    /// Takes it as known that the dense width is `width`.
-    pub fn settle_width(&mut self, width: usize) -> Result<(), Bad> {
+    /// Takes it as known that the dense width is `width`, if the arrays allow that.
+    pub fn settle_width(&mut self, width: usize) -> bool {
         let groups = self.scales.shape.last().copied().unwrap_or(0);
         let fits = |p: &QuantParams| groups.checked_mul(p.group_size as usize) == Some(width);
-        match self.candidates().iter().find(|p| fits(p)) {
-            Some(params) => {
-                self.entry = Some(params.entry());
-                Ok(())
-            }
-            None => bad(format!("a width of {width}"), Value::Packed(self.clone()).describe()),
+        let found = self.candidates().into_iter().find(fits);
+        if let Some(params) = found {
+            self.entry = Some(params.entry());
         }
+        found.is_some()
     }
 
     /// Applies `f` to each array.

@@ -127,11 +127,11 @@ fn merge(
             Ok(())
         }
         Err(bad) => {
-            // The first item that does not go together with the first of all.
-            let culprit = (1..items.len()).find(|at| {
-                let pair = values.first().into_iter().chain(values.get(*at)).cloned().collect();
-                join(pair).is_err()
-            });
+            // The first item that does not go together with the first of all, where that one
+            // goes together with itself.
+            let pair = |at| values.first().into_iter().chain(values.get(at)).cloned().collect();
+            let alone = join(pair(0)).is_err();
+            let culprit = (1..items.len()).find(|at| !alone && join(pair(*at)).is_err());
             let name =
                 items.get(culprit.unwrap_or(0)).map_or_else(|| "".into(), |i| i.name.clone());
             Err((name, bad))

@@ -170,16 +170,27 @@ impl TensorIndex {
     }
 
     fn check_allowed(&self, allowed: &Allowed, errors: &mut Vec<TensorError>) {
-        let mut names: Vec<(&Box<str>, &Box<str>)> = allowed.iter().collect();
-        names.sort();
-        for (name, shard) in names {
-            let wanted = self.folder.join(&**shard);
-            let found = match self.find(name) {
-                Some((_, t)) if self.file_path(t.file) == wanted => continue,
-                Some((_, t)) => format!("it in {}", self.file_path(t.file).display()),
-                None => "it in no shard".to_owned(),
-            };
-            errors.push(TensorError::NotInShard { tensor: name.to_string(), file: wanted, found });
+        let shards: HashMap<&str, FileId> = self
+            .files
+            .iter()
+            .enumerate()
+            .filter_map(|(at, f)| Some((f.path.file_name()?.to_str()?, FileId(at as u32))))
+            .collect();
+        let mut wrong: Vec<(&str, &str, String)> = Vec::new();
+        for (name, shard) in allowed {
+            match self.find(name) {
+                Some((_, t)) if shards.get(&**shard) == Some(&t.file) => {}
+                Some((_, t)) => {
+                    let found = format!("it in {}", self.file_path(t.file).display());
+                    wrong.push((name, shard, found));
+                }
+                None => wrong.push((name, shard, "it in no shard".to_owned())),
+            }
+        }
+        wrong.sort();
+        for (tensor, shard, found) in wrong {
+            let (tensor, file) = (tensor.to_owned(), self.folder.join(shard));
+            errors.push(TensorError::NotInShard { tensor, file, found });
         }
     }
 }

@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::fs::File;
@@ -92,20 +93,27 @@ impl Header {
         }
         let raw: RawHeader = serde_json::from_slice(&text)
             .map_err(|e| bad("a JSON object of tensors".into(), e.to_string()))?;
-        drop(text);
         let mut errors = Vec::new();
         let data = 8 + length;
         let mut seen = HashSet::with_capacity(raw.tensors.len());
+        for (name, _) in &raw.tensors {
+            if !seen.insert(&**name) {
+                errors.push(entry_error(path, name, "one entry", "two"));
+            }
+        }
+        let twice = !errors.is_empty();
+        drop(seen);
         let mut entries = Vec::with_capacity(raw.tensors.len());
         for (name, entry) in raw.tensors {
-            if !seen.insert(name.clone()) {
-                errors.push(entry_error(path, &name, "one entry", "two"));
-                continue;
-            }
             match check(name, entry, data, size) {
                 Ok(entry) => entries.push(entry),
                 Err(e) => errors.push(entry_error(path, &e.0, &e.1, &e.2)),
             }
+        }
+        if twice {
+            // Only the first of a name, so that an overlap of the two is not told as well.
+            let mut seen = HashSet::new();
+            entries.retain(|e| seen.insert(e.name.clone()));
         }
         overlaps(path, data, &entries, &mut errors);
         if errors.is_empty() { Ok(Header { entries, metadata: raw.metadata }) } else { Err(errors) }
@@ -124,7 +132,7 @@ fn entry_error(path: &Path, tensor: &str, expected: &str, found: &str) -> Tensor
 /// (name, expected, found)
 type Wrong = (Box<str>, String, String);
 
-fn check(name: Box<str>, raw: RawEntry, data: u64, size: u64) -> Result<Entry, Wrong> {
+fn check(name: Box<str>, raw: RawEntry<'_>, data: u64, size: u64) -> Result<Entry, Wrong> {
     if name.len() > MAX_NAME_BYTES {
         let found = format!("{} bytes", name.len());
         let start: String = name.chars().take(60).collect();
@@ -195,27 +203,28 @@ fn overlaps(path: &Path, data: u64, entries: &[Entry], errors: &mut Vec<TensorEr
 }
 
 #[derive(Deserialize)]
-struct RawEntry {
-    dtype: String,
+struct RawEntry<'a> {
+    #[serde(borrow)]
+    dtype: Cow<'a, str>,
     shape: Vec<u64>,
     data_offsets: [u64; 2],
 }
 
 #[derive(Default)]
-struct RawHeader {
-    tensors: Vec<(Box<str>, RawEntry)>,
+struct RawHeader<'a> {
+    tensors: Vec<(Box<str>, RawEntry<'a>)>,
     metadata: BTreeMap<String, String>,
 }
 
-impl<'de> Deserialize<'de> for RawHeader {
+impl<'de> Deserialize<'de> for RawHeader<'de> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         struct HeaderVisitor;
         impl<'de> Visitor<'de> for HeaderVisitor {
-            type Value = RawHeader;
+            type Value = RawHeader<'de>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object of tensors")
             }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RawHeader, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RawHeader<'de>, A::Error> {
                 let mut raw = RawHeader::default();
                 while let Some(key) = map.next_key::<Box<str>>()? {
                     if &*key == "__metadata__" {

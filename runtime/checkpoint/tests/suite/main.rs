@@ -1,0 +1,14 @@
+//! Behaviour of the checkpoint crate, pinned as text.
+
+mod audit;
+mod config;
+mod folder;
+mod header;
+mod large;
+mod map;
+mod pattern;
+mod properties;
+mod quant;
+mod quantised_map;
+mod rope;
+mod support;
