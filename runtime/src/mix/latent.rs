@@ -187,8 +187,8 @@ impl IndexedLatentAttention {
     }
 }
 
-/// The columns with the `top_k` largest Σ_j weights_j relu(q_j k) for each query, in order; ties go
-/// to the earlier column. All columns while there are no more.
+/// The columns with the `top_k` largest Σ_j weights_j relu(q_j k) for each query, in order; ties
+/// (many sums are 0) go to the later column. All columns while there are no more.
 ///
 /// q: [B, J, L, D]; keys: [B, S, D]; weights: [B, L, J]; mask as in [`LatentAttention`].
 fn select(
@@ -225,7 +225,8 @@ fn select(
         let none = array::scalar(f32::NEG_INFINITY, scores.dtype());
         scores = ops::select(mask, &scores, &none)?;
     }
-    let best = ops::slice(&mx::argsort_axis(ops::neg(&scores)?, -1)?, -1, 0, top_k)?;
+    // A stable sort, so that ties go to the later column whatever else is stored.
+    let best = ops::slice(&mx::argsort_axis(&scores, -1)?, -1, s - top_k, s)?;
     Ok(mx::sort_axis(&best, -1)?)
 }
 
