@@ -77,7 +77,7 @@ codes! {
     LayerOutside = "S0207", "layer values outside the layers",
         "`layer.*` exists inside `for i in layers` and in the blocks called there.";
     MissingGraph = "S0208", "a graph is missing",
-        "The family's method needs graphs of certain names: `hidden` and `logits` for an autoregressive family, `hidden` for an embedding one, `encode`, `denoise` and `logits` for a denoising one.";
+        "The family's method needs graphs of certain names: `hidden` and `logits` for an autoregressive family, `hidden` for an embedding one, `encode`, `denoise` and `soft_embeddings` for a denoising one.";
     WrongTuple = "S0209", "tuple of another length",
         "The number of names on the left differs from the number of values on the right.";
     ShapeMismatch = "S0210", "shapes do not agree",
@@ -94,6 +94,58 @@ codes! {
         "The parameter takes one of a list of words.";
     UnknownSize = "S0216", "size not known when loading",
         "The size depends on the batch or on the number of tokens, and a weight's size cannot.";
+    // Weights.
+    WeightStep = "S0301", "unknown step of a weight map",
+        "`do` is a chain of steps: stack(e), transpose(0, 2, 1), move_axis(a, b), reshape([..]), flatten(n), slice(axis, start, end, step), split([..], axis), chunk(axis), deal(n, axis), concat(axis), add(1), scale(x), cast(\"float32\"), view_as(\"uint32\"), packed(), dequantise().";
+    WeightPattern = "S0302", "pattern or template of a weight map",
+        "Names of tensors may hold captures: {i} takes digits, {n:word} a part without dots, {n:any} anything, {n:a|b} one of some words, `*` anything. A template uses what its patterns capture.";
+    WeightStepArguments = "S0303", "arguments of a weight step",
+        "The step takes other arguments, or has none of the captures it names.";
+    WeightTargets = "S0304", "number of targets",
+        "Several targets need a step that makes several parts (split, chunk, deal), one for each target.";
+    // Manifests.
+    TomlSyntax = "S0401", "not TOML",
+        "The document does not follow TOML 1.1. Texts stand in quotes, tables in [brackets], inline tables on one line.";
+    UnknownKey = "S0402", "unknown key",
+        "No reader of the manifest knows the key, so it would have no effect.";
+    WrongValue = "S0403", "value of another type",
+        "The key takes another type of value, or one of a list of words.";
+    MissingKey = "S0404", "key left out",
+        "The key has no default.";
+    UnknownBase = "S0405", "unknown base",
+        "`extends` names a family: one of the folder or a built-in one (`specc list` shows them).";
+    ExtendsCycle = "S0406", "families extend each other",
+        "Following `extends` from family to family comes back to the start.";
+    NoBase = "S0407", "nothing to inherit",
+        "`...` in a list stands for the elements that the base has there, and `{ remove = true }` takes a key of the base away; the base has none.";
+    ConfigKey = "S0408", "words of a config key that do not go together",
+        "A key is read (`from`, `default`) or computed (`value`); only an enum has `values`.";
+    UnknownGraphFile = "S0409", "graph file not found",
+        "`graph = \"NAME.graph\"` names a file beside the manifest. Without it, NAME.graph is taken where it exists, and the base's graphs otherwise.";
+    // Layers and caches.
+    UnknownStorage = "S0501", "unknown storage",
+        "`cache` names a storage of specs/cache: full, sliding, chunked, latent, recurrent, or none.";
+    StorageParameter = "S0502", "parameter of a storage",
+        "The storage needs a parameter that the layer does not give, or does not know one that it gives.";
+    UnknownKind = "S0503", "unknown kind of layer",
+        "`kind` yields words, and each of them is declared by a table [layers.WORD].";
+    NoCache = "S0504", "kind of layer without a cache",
+        "Each kind says what its layers remember; `cache = \"none\"` for nothing.";
+    CacheLayout = "S0505", "cache layout",
+        "A file of specs/cache describes one storage: its parameters, states, growth, what it supports, and its rows of the composition table.";
+    CompositionHole = "S0506", "hole in the composition table",
+        "For each KV scheme, with and without pages, a storage says in exactly one row which store it leads to or why it is refused.";
+    // The set of families.
+    NameOfFile = "S0601", "name and file differ",
+        "NAME.toml describes the family NAME.";
+    NameTaken = "S0602", "name is taken",
+        "A folder's family cannot have the name of a built-in one: programs would mean one and get the other.";
+    ModelTypeTaken = "S0603", "two families answer to one model type",
+        "At most one targeted family accepts a config. Where two share a model type, each but the generic one needs `accepts`.";
+    WrongTier = "S0604", "tier and label",
+        "A targeted family has a label, the generic one has none. There is one generic family, tried last.";
+    UnreadableFile = "S0605", "file that cannot be read",
+        "The operating system refused to read the file, or it is no UTF-8 text.";
 }
 
 impl Code {

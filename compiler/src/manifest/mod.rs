@@ -1,5 +1,19 @@
 //! Family manifests: what a TOML document says, with places, after `extends` is applied.
 
+pub mod cache;
+mod config;
+mod family;
+mod layers;
+pub(crate) mod load;
+pub mod merge;
+mod reader;
+mod sections;
+pub mod tree;
+mod weights;
+
+pub(crate) use family::inherited;
+pub use layers::ONLY_KIND;
+
 use crate::source::{FileId, Span, Spanned};
 use crate::syntax::ast::Expr;
 
@@ -38,6 +52,8 @@ pub struct Section {
     pub name: Spanned<String>,
     /// Its contents.
     pub value: toml::Value,
+    /// What in it is an expression over the config, by dotted path within the section.
+    pub exprs: Vec<(String, Expr)>,
 }
 
 /// `[family]`

@@ -1,0 +1,332 @@
+//! Families with their inheritance, and what must hold among all of them.
+
+use std::collections::BTreeMap;
+
+use super::{Document, Graph, Library, top};
+use crate::diag::{Code, Diagnostic, has_errors, nearest};
+use crate::manifest::merge::{alone, merge};
+use crate::manifest::tree::{Node, NodeKind, Table};
+use crate::manifest::{Manifest, inherited, load};
+use crate::source::{FileId, Spanned};
+use crate::syntax::ast::GraphFile;
+
+/// A line of families longer than this is refused.
+const MAX_LINE: usize = 16;
+
+pub(super) fn load(
+    library: &Library,
+    name: &str,
+) -> Result<(Manifest, Vec<GraphFile>), Vec<Diagnostic>> {
+    let mut diags = Vec::new();
+    let line = line(library, name, &mut diags);
+    let Some((_, own)) = line.first() else { return Err(diags) };
+    let file = own.file;
+    check_name(name, own, &mut diags);
+    // The base first: each document is laid over those before it.
+    let mut merged: Option<Table> = None;
+    let mut graphs: Vec<Spanned<String>> = Vec::new();
+    for (name, document) in line.iter().rev() {
+        let table = &document.table;
+        graphs.extend(graph_file(library, name, document, &mut diags));
+        merged = Some(match merged {
+            None => alone(table, &mut diags),
+            Some(base) => merge(&inherited(&base), table, &mut diags),
+        });
+    }
+    let Some(mut table) = merged else { return Err(diags) };
+    gguf(library, &mut table, &mut diags);
+    let mut texts: Vec<FileId> = line.iter().map(|(_, document)| document.file).collect();
+    let mut files = Vec::new();
+    for name in &graphs {
+        let Some(Graph { file, graph }) = library.graphs.get(&name.node) else { continue };
+        if !texts.contains(file) {
+            texts.push(*file);
+            files.push(graph.clone());
+        }
+    }
+    // What was found while reading these texts counts against the family too.
+    let found = library.diagnostics().iter();
+    diags.extend(found.filter(|found| texts.contains(&found.primary.span.file)).cloned());
+    let manifest = load::manifest(file, &table, graphs.clone(), &mut diags);
+    if let Some(manifest) = &manifest {
+        check_caches(library, manifest, &mut diags);
+    }
+    match manifest {
+        Some(manifest) if !has_errors(&diags) => Ok((manifest, files)),
+        _ => Err(diags),
+    }
+}
+
+/// A family and its bases, the family first.
+fn line<'a>(
+    library: &'a Library,
+    name: &str,
+    diags: &mut Vec<Diagnostic>,
+) -> Vec<(String, &'a Document)> {
+    let mut line: Vec<(String, &Document)> = Vec::new();
+    let mut next = Some((name.to_owned(), None));
+    while let Some((name, asked)) = next.take() {
+        let Some(document) = library.families.get(&name) else {
+            if let Some(span) = asked {
+                let error = Diagnostic::error(
+                    Code::UnknownBase,
+                    span,
+                    format!("no family is named `{name}`"),
+                );
+                diags.push(match library.nearest_family(&name) {
+                    Some(near) => error.help(format!("did you mean `{near}`?")),
+                    None => error.help("`specc list` shows the families there are"),
+                });
+            }
+            return line;
+        };
+        if let (Some(span), Some(at)) = (asked, line.iter().position(|(known, _)| *known == name)) {
+            let circle: Vec<&str> = line.iter().skip(at).map(|(name, _)| name.as_str()).collect();
+            diags.push(
+                Diagnostic::error(Code::ExtendsCycle, span, format!("`{name}` extends itself"))
+                    .note(format!("by way of {} -> {name}", circle.join(" -> "))),
+            );
+            return Vec::new();
+        }
+        if line.len() == MAX_LINE {
+            let span = asked.unwrap_or_else(|| top(document.file));
+            diags.push(Diagnostic::error(
+                Code::ExtendsCycle,
+                span,
+                format!("more than {MAX_LINE} families extend one another"),
+            ));
+            return Vec::new();
+        }
+        next = extends(&document.table);
+        line.push((name, document));
+    }
+    line
+}
+
+fn extends(table: &Table) -> Option<(String, Option<crate::source::Span>)> {
+    let node = table.get("family")?.as_table()?.get("extends")?;
+    Some((node.as_str()?.to_owned(), Some(node.span)))
+}
+
+fn check_name(name: &str, document: &Document, diags: &mut Vec<Diagnostic>) {
+    let family = document.table.get("family").and_then(Node::as_table);
+    let Some(node) = family.and_then(|family| family.get("name")) else { return };
+    if let Some(found) = node.as_str().filter(|found| *found != name) {
+        diags.push(
+            Diagnostic::error(
+                Code::NameOfFile,
+                node.span,
+                format!("`{name}.toml` describes the family {found:?}"),
+            )
+            .help(format!("rename the file to {found}.toml, or write `name = \"{name}\"`")),
+        );
+    }
+}
+
+/// The graph file of one document: the one it names, or NAME.graph where that exists.
+fn graph_file(
+    library: &Library,
+    name: &str,
+    document: &Document,
+    diags: &mut Vec<Diagnostic>,
+) -> Option<Spanned<String>> {
+    let family = document.table.get("family").and_then(Node::as_table);
+    let Some(node) = family.and_then(|family| family.get("graph")) else {
+        let file = format!("{name}.graph");
+        return library.graphs.contains_key(&file).then(|| Spanned::new(file, top(document.file)));
+    };
+    let Some(file) = node.as_str() else {
+        let found = node.describe();
+        diags.push(Diagnostic::error(
+            Code::WrongValue,
+            node.span,
+            format!("`graph` must name a file, found {found}"),
+        ));
+        return None;
+    };
+    if library.graphs.contains_key(file) {
+        return Some(Spanned::new(file.to_owned(), node.span));
+    }
+    let error = Diagnostic::error(
+        Code::UnknownGraphFile,
+        node.span,
+        format!("no graph file is named `{file}`"),
+    );
+    diags.push(match nearest(file, library.graphs.keys().map(String::as_str)) {
+        Some(near) => error.help(format!("did you mean `{near}`?")),
+        None => error.help("graph files stand beside the manifests, as NAME.graph"),
+    });
+    None
+}
+
+/// `[gguf] use = "llama"` takes a name map of the library; `use = ""` says the family has none.
+fn gguf(library: &Library, table: &mut Table, diags: &mut Vec<Diagnostic>) {
+    let Some(at) = table.entries.iter().position(|(key, _)| key.name.node == "gguf") else {
+        return;
+    };
+    let Some((_, node)) = table.entries.get_mut(at) else { return };
+    let NodeKind::Table(own) = &mut node.kind else { return };
+    let Some(place) = own.entries.iter().position(|(key, _)| key.name.node == "use") else {
+        return;
+    };
+    let (_, named) = own.entries.remove(place);
+    let Some(name) = named.as_str() else { return };
+    if name.is_empty() {
+        table.entries.remove(at);
+        return;
+    }
+    let Some(map) = name_map(library, name, 0, &named, diags) else { return };
+    *own = merge(&map, own, diags);
+}
+
+fn name_map(
+    library: &Library,
+    name: &str,
+    depth: usize,
+    asked: &Node,
+    diags: &mut Vec<Diagnostic>,
+) -> Option<Table> {
+    let Some(document) = library.gguf.get(name).filter(|_| depth < MAX_LINE) else {
+        let error = Diagnostic::error(
+            Code::UnknownBase,
+            asked.span,
+            format!("no GGUF name map is named `{name}`, or it extends itself"),
+        );
+        diags.push(match nearest(name, library.gguf.keys().map(String::as_str)) {
+            Some(near) => error.help(format!("did you mean `{near}`?")),
+            None => error.help("name maps stand under gguf/ beside the manifests"),
+        });
+        return None;
+    };
+    let mut table = document.table.clone();
+    let base = table.entries.iter().position(|(key, _)| key.name.node == "extends");
+    let base = base.map(|at| table.entries.remove(at).1);
+    Some(match base {
+        Some(node) => {
+            let base = name_map(library, node.as_str().unwrap_or(""), depth + 1, &node, diags)?;
+            merge(&base, &table, diags)
+        }
+        None => alone(&table, diags),
+    })
+}
+
+/// Storages and their parameters, as the layouts declare them.
+fn check_caches(library: &Library, manifest: &Manifest, diags: &mut Vec<Diagnostic>) {
+    for kind in &manifest.layers.kinds {
+        let storage = &kind.storage;
+        let Some(layout) = library.caches.get(&storage.node) else {
+            let known = || library.caches.keys().map(String::as_str);
+            let error = Diagnostic::error(
+                Code::UnknownStorage,
+                storage.span,
+                format!("no storage is named `{}`", storage.node),
+            );
+            diags.push(match nearest(&storage.node, known()) {
+                Some(near) => error.help(format!("did you mean `{near}`?")),
+                None => error.help(format!("storages are {}", crate::diag::one_of(known()))),
+            });
+            continue;
+        };
+        let names = || layout.params.iter().map(|param| param.name.node.as_str());
+        for (name, _) in &kind.params {
+            if names().any(|known| known == name.node) {
+                continue;
+            }
+            let error = Diagnostic::error(
+                Code::StorageParameter,
+                name.span,
+                format!("storage `{}` has no parameter `{}`", storage.node, name.node),
+            );
+            diags.push(match nearest(&name.node, names()) {
+                Some(near) => error.help(format!("did you mean `{near}`?")),
+                None if layout.params.is_empty() => error.help("it takes none"),
+                None => error.help(format!("it takes {}", crate::diag::one_of(names()))),
+            });
+        }
+        for param in layout.params.iter().filter(|param| param.default.is_none()) {
+            if !kind.params.iter().any(|(name, _)| name.node == param.name.node) {
+                diags.push(
+                    Diagnostic::error(
+                        Code::StorageParameter,
+                        storage.span,
+                        format!(
+                            "storage `{}` needs the parameter `{}`",
+                            storage.node, param.name.node
+                        ),
+                    )
+                    .help(format!(
+                        "write `cache = {{ storage = \"{}\", {} = \"config_key\" }}`",
+                        storage.node, param.name.node
+                    ))
+                    .note(param.doc.clone()),
+                );
+            }
+        }
+    }
+}
+
+/// What must hold among the families: at most one generic one, and no two that answer to one type.
+pub(crate) fn registry(manifests: &BTreeMap<String, Manifest>) -> Vec<Diagnostic> {
+    let mut diags = Vec::new();
+    let mut generic: Option<&Manifest> = None;
+    let mut answers: BTreeMap<&str, Vec<(&Manifest, &Spanned<String>)>> = BTreeMap::new();
+    for manifest in manifests.values() {
+        let family = &manifest.family;
+        if family.generic {
+            if let Some(first) = generic {
+                diags.push(
+                    Diagnostic::error(Code::WrongTier, family.name.span, "a second generic family")
+                        .label(first.family.name.span, "the first one")
+                        .help("leave out `tier`, and give it a label"),
+                );
+            }
+            generic = Some(manifest);
+            continue;
+        }
+        for word in &family.model_types {
+            answers.entry(&word.node).or_default().push((manifest, word));
+        }
+    }
+    for (word, families) in answers {
+        let open: Vec<_> =
+            families.iter().filter(|(manifest, _)| manifest.family.accepts.is_none()).collect();
+        if let (Some((first, at)), true) = (open.first(), families.len() > 1) {
+            let other = families.iter().find(|(other, _)| other.family.name != first.family.name);
+            let mut error = Diagnostic::error(
+                Code::ModelTypeTaken,
+                at.span,
+                format!("two families answer to the model type `{word}`"),
+            )
+            .here(format!("`{}` takes every config of this type", first.family.name.node))
+            .help("say in `accepts` which configs are meant: accepts = \"num_experts > 0\"");
+            if let Some((other, at)) = other {
+                error = error.label(at.span, format!("so does `{}`", other.family.name.node));
+            }
+            diags.push(error);
+        }
+    }
+    diags
+}
+
+/// Every family of a library; problems are listed once, whichever family shows them.
+pub(crate) fn all(
+    library: &Library,
+) -> (BTreeMap<String, (Manifest, Vec<GraphFile>)>, Vec<Diagnostic>) {
+    let mut diags: Vec<Diagnostic> = library.diagnostics().to_vec();
+    let mut families = BTreeMap::new();
+    for name in library.families() {
+        match load(library, name) {
+            Ok(family) => {
+                families.insert(name.to_owned(), family);
+            }
+            Err(found) => {
+                for diagnostic in found {
+                    if !diags.contains(&diagnostic) {
+                        diags.push(diagnostic);
+                    }
+                }
+            }
+        }
+    }
+    (families, diags)
+}
