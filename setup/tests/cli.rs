@@ -1,5 +1,6 @@
 //! The command, on systems that lack something and on broken projects. No network and no MLX.
 #![cfg(target_os = "linux")]
+#![expect(clippy::unwrap_used, reason = "helpers of tests, outside the test functions")]
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
