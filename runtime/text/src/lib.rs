@@ -15,5 +15,5 @@ pub mod tokenizer;
 
 pub use source::{TemplateOptions, ThinkingFormat, load_model_chat_template};
 pub use stream::{Detokenizer, StopStrings};
-pub use template::{ChatTemplate, Clock, TemplateError};
+pub use template::{ChatTemplate, Clock, FailureKind, TemplateError};
 pub use tokenizer::{Tokenizer, TokenizerError};

@@ -1,11 +1,29 @@
 //! Chat templates, rendered as Jinja2 renders them in Transformers.
+//!
+//! A template is parsed as Jinja2 parses it, rewritten for minijinja ([`syntax`]), and run with
+//! Python's values and operations ([`runtime`], [`filters`], [`methods`], [`tests`],
+//! [`functions`], [`format`]), within bounds ([`engine`]). What cannot be served is an error that
+//! names the construct and the line; nothing in a template reaches files or the environment.
 
 mod convert;
+mod engine;
 mod error;
+mod filters;
+mod format;
+mod functions;
+mod methods;
+mod runtime;
+mod strftime;
+mod syntax;
+mod tests;
+
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
 pub use error::{FailureKind, TemplateError};
+
+use engine::Engine;
 
 use crate::parts::ToolCallFormat;
 use crate::source::{FallbackRenderer, TemplateOptions, ThinkingFormat};
@@ -20,24 +38,36 @@ pub enum Clock {
     Fixed(jiff::civil::DateTime),
 }
 
-/// Bounds of a rendering.
+/// Bounds of a rendering. Those of steps and output grow with the variables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Steps, at least; more with larger input.
+    /// Steps: about one for each operation and for each 64 bytes of text.
     pub steps: u64,
+    /// Further steps for each value among the variables.
+    pub steps_per_value: u64,
+    /// Bytes of output; four times the bytes of the variables are added.
+    pub output: u64,
+    /// Nested scopes; a call of a macro takes four.
+    pub nesting: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { steps: 1_000_000 }
+        Self { steps: 1_000_000, steps_per_value: 4_000, output: 4 << 20, nesting: 500 }
     }
 }
 
-/// A parsed template.
-#[derive(Debug, Clone)]
+/// A parsed template; cheap to clone.
+#[derive(Clone)]
 pub struct Template {
-    origin: String,
-    text: String,
+    engine: Arc<Engine>,
+    text: Arc<str>,
+}
+
+impl std::fmt::Debug for Template {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Template").field("text", &self.text).finish_non_exhaustive()
+    }
 }
 
 impl Template {
@@ -46,37 +76,27 @@ impl Template {
     /// # Errors
     /// When the text is not Jinja2, with line and construct.
     pub fn parse(origin: &str, text: &str) -> Result<Self, TemplateError> {
-        Ok(Self { origin: origin.to_owned(), text: text.to_owned() })
+        Ok(Self { engine: Arc::new(Engine::new(origin, text)?), text: text.into() })
     }
 
-    /// Renders with exactly these variables.
+    /// The template's text.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Renders with exactly these variables; any other is undefined.
     ///
     /// # Errors
-    /// As the template fails.
+    /// [`TemplateError::Raised`] when the template calls `raise_exception`,
+    /// [`TemplateError::Render`] where it fails in Jinja2 too or cannot be served, and
+    /// [`TemplateError::Bound`] past a bound.
     pub fn render(
         &self,
         variables: &Map<String, Value>,
         clock: Clock,
         limits: Limits,
     ) -> Result<String, TemplateError> {
-        let _ = (clock, limits);
-        let mut env = minijinja::Environment::new();
-        let syntax = minijinja::syntax::SyntaxConfig::builder()
-            .trim_blocks(true)
-            .lstrip_blocks(true)
-            .build()
-            .map_err(|e| TemplateError::Fallback { message: e.to_string() })?;
-        env.set_syntax(syntax);
-        env.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
-        env.render_str(&self.text, convert::map_value(variables)).map_err(|e| {
-            TemplateError::Render {
-                origin: self.origin.clone(),
-                line: e.line().unwrap_or(0),
-                kind: FailureKind::Other,
-                message: e.to_string(),
-                snippet: String::new(),
-            }
-        })
+        self.engine.render(variables, clock, limits)
     }
 }
 
@@ -169,7 +189,7 @@ impl ChatTemplate {
             Renderer::Fallback(renderer) => renderer.thinking_format(),
             Renderer::Templates(templates) => templates
                 .iter()
-                .map(|(_, template)| ThinkingFormat::detect(&template.text))
+                .map(|(_, template)| ThinkingFormat::detect(template.text()))
                 .find(|format| *format != ThinkingFormat::None)
                 .unwrap_or_default(),
         }
