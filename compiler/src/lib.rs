@@ -3,6 +3,7 @@
 //! Texts go into [`source::Sources`], findings come back as [`diag::Diagnostic`].
 
 pub mod diag;
+pub mod expr;
 pub mod library;
 pub mod manifest;
 pub mod source;

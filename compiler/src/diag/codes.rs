@@ -146,6 +146,32 @@ codes! {
         "A targeted family has a label, the generic one has none. There is one generic family, tried last.";
     UnreadableFile = "S0605", "file that cannot be read",
         "The operating system refused to read the file, or it is no UTF-8 text.";
+    // Config expressions.
+    ConfigCycle = "S0231", "config keys that need each other",
+        "The default or value of a key names another key whose default or value comes back to it.";
+    ConfigType = "S0232", "value of another type than the key's",
+        "The default or value of a config key must have the key's type.";
+    // A spec against a model folder.
+    ModelConfig = "S0701", "config.json does not fit",
+        "The config of the model folder lacks a key that the family needs, or holds another type of value there.";
+    CheckFailed = "S0702", "a check of the family fails",
+        "A condition under [checks] does not hold for this config: the model is none that the family can run.";
+    NoValue = "S0703", "expression without a value",
+        "For this config the expression divides by zero, overflows, looks beyond the end of a list, or has operands of the wrong type.";
+    NoFamily = "S0704", "no family takes the model",
+        "No family answers to the model type of config.json, or none of those that do accepts the config. Name one with --family, or start one with `specc new`.";
+    ModelFiles = "S0705", "model folder that cannot be read",
+        "config.json or the headers of the safetensors files cannot be read.";
+    MissingTensor = "S0706", "tensor missing from the checkpoint",
+        "The graph needs a tensor that neither the checkpoint holds nor a weight map makes.";
+    UnexplainedTensor = "S0707", "tensor that nobody uses",
+        "The checkpoint holds a tensor that the graph does not use and the manifest does not drop. Either the graph misses a part, or [weights] drop should name it.";
+    TensorShape = "S0708", "tensor of another shape or type",
+        "The tensor's shape under this config is not the one the graph needs.";
+    UnknownConfigKey = "S0709", "config key that the family does not know",
+        "config.json holds a key that looks meaningful and that the family neither reads nor declares ignored; keys that are silently dropped are the commonest cause of wrong text.";
+    WeightMapFailed = "S0710", "weight map that cannot be applied",
+        "A rule under [weights] does not fit the tensors of this checkpoint.";
 }
 
 impl Code {

@@ -10,5 +10,8 @@ fn every_family_of_the_library_loads() {
     let (families, diags) = families::all(&library);
     assert_eq!(render::all(&library.sources, &diags, Style::Plain), "");
     assert_eq!(families.len(), library.families().count());
-    assert_eq!(families::registry(&families.into_iter().map(|(name, (m, _))| (name, m)).collect()), []);
+    assert_eq!(
+        families::registry(&families.into_iter().map(|(name, (m, _))| (name, m)).collect()),
+        []
+    );
 }

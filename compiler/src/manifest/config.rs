@@ -14,7 +14,18 @@ const TYPES: [&str; 11] =
 /// Names that expressions know without a manifest.
 const RESERVED: [&str; 4] = ["model_type", "layer", "layers", "i"];
 
+/// A config has at most this many keys; real ones have under a hundred.
+const MAX_KEYS: usize = 512;
+
 pub(super) fn config(table: &Table, diags: &mut Vec<Diagnostic>) -> Vec<ConfigKey> {
+    if let Some((key, _)) = table.entries.get(MAX_KEYS) {
+        diags.push(Diagnostic::error(
+            Code::TooLong,
+            key.name.span,
+            format!("a config has at most {MAX_KEYS} keys"),
+        ));
+        return Vec::new();
+    }
     table.entries.iter().filter_map(|(key, node)| config_key(key, node, diags)).collect()
 }
 

@@ -1,7 +1,7 @@
-//! Weight maps of manifests.
+//! Weight maps of manifests: their steps, and the rules they are on one model.
 
-/// Steps of a weight map.
-pub const STEPS: &[&str] = &[
-    "stack", "concat", "split", "chunk", "deal", "transpose", "move_axis", "reshape", "flatten", "slice", "view_as",
-    "packed", "cast", "add", "scale", "dequantise", "scale_blocks",
-];
+mod rules;
+mod step;
+
+pub use rules::weight_map;
+pub use step::{STEPS, Step, lower};

@@ -1,0 +1,14 @@
+//! Expressions over a config: their values, and what a manifest makes of a real `config.json`.
+
+mod check;
+mod config;
+mod eval;
+mod functions;
+mod layers;
+mod value;
+
+pub use check::check_manifest;
+pub use config::{ConfigValues, evaluate};
+pub use eval::{Env, EvalError, eval, truth};
+pub use layers::{LayerValues, Scope, evaluate_layers};
+pub use value::Value;
