@@ -157,6 +157,23 @@ impl Pattern {
         }
     }
 
+    /// The parts between dots that it spells out; every matching name has them all.
+    pub(super) fn parts(&self) -> impl Iterator<Item = &str> {
+        let last = self.pieces.len().saturating_sub(1);
+        self.pieces.iter().enumerate().flat_map(move |(at, piece)| {
+            let text = match piece {
+                Piece::Literal(text) => text.as_str(),
+                _ => "",
+            };
+            let count = text.split('.').count();
+            // A part at the edge of a literal is whole only at the edge of the pattern.
+            text.split('.').enumerate().filter_map(move |(k, part)| {
+                let whole = (k > 0 || at == 0) && (k + 1 < count || at == last);
+                (whole && !text.is_empty()).then_some(part)
+            })
+        })
+    }
+
     /// The only name that matches, when there is but one.
     pub fn as_literal(&self) -> Option<&str> {
         match self.pieces.as_slice() {

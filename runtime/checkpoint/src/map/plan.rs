@@ -82,8 +82,8 @@ pub fn plan(
     }
     planner.drop_all(&map.drops);
     let stored = index.tensors().iter().map(|t| t.name.clone()).collect();
-    let plan = Plan { tensors: planner.state, dropped: planner.dropped, stored };
-    Problems::check(planner.errors, plan)
+    let (tensors, dropped, errors) = planner.finish();
+    Problems::check(errors, Plan { tensors, dropped, stored })
 }
 
 fn validate(rule: &Rule) -> Result<(), String> {

@@ -22,8 +22,10 @@ pub(super) struct Planner<'a> {
     /// The configuration's entries under their paths without prefixes.
     entries: HashMap<String, Override>,
     present: Present,
-    pub(super) state: BTreeMap<Box<str>, Derived>,
-    pub(super) dropped: Vec<Dropped>,
+    state: BTreeMap<Box<str>, Derived>,
+    /// How many names of the state have a part between dots, to pass over idle patterns.
+    parts: HashMap<Box<str>, usize>,
+    dropped: Vec<Dropped>,
     pub(super) errors: Vec<MapError>,
 }
 
@@ -40,6 +42,7 @@ impl<'a> Planner<'a> {
             entries: HashMap::new(),
             present: Present::default(),
             state: BTreeMap::new(),
+            parts: HashMap::new(),
             dropped: Vec::new(),
             errors: Vec::new(),
         };
@@ -86,7 +89,32 @@ impl<'a> Planner<'a> {
             self.errors.push(MapError::Twice { target: name.into(), first, second });
             return;
         }
+        for part in name.split('.') {
+            match self.parts.get_mut(part) {
+                Some(count) => *count += 1,
+                None => {
+                    self.parts.insert(part.into(), 1);
+                }
+            }
+        }
         self.state.insert(name, derived);
+    }
+
+    fn remove(&mut self, name: &str) -> bool {
+        if self.state.remove(name).is_none() {
+            return false;
+        }
+        for part in name.split('.') {
+            if let Some(count) = self.parts.get_mut(part) {
+                *count -= 1;
+            }
+        }
+        true
+    }
+
+    /// The tensors in the end, what was dropped and what was wrong.
+    pub(super) fn finish(self) -> (BTreeMap<Box<str>, Derived>, Vec<Dropped>, Vec<MapError>) {
+        (self.state, self.dropped, self.errors)
     }
 
     /// The stored tensors behind a node, in words.
@@ -120,7 +148,7 @@ impl<'a> Planner<'a> {
                     .into_iter()
                     .chain(siblings.into_iter().flatten().map(Some));
                 for name in all.flatten() {
-                    if self.state.remove(&name).is_some() {
+                    if self.remove(&name) {
                         self.dropped.push(Dropped { name: name.into(), rule: at });
                     }
                 }
@@ -132,6 +160,9 @@ impl<'a> Planner<'a> {
         if let Some(name) = pattern.as_literal() {
             let found = self.state.contains_key(name);
             return if found { vec![(name.into(), Captures::default())] } else { Vec::new() };
+        }
+        if pattern.parts().any(|part| self.parts.get(part).is_none_or(|count| *count == 0)) {
+            return Vec::new();
         }
         let prefix = pattern.literal_prefix();
         let from = self.state.range::<str, _>((Bound::Included(prefix), Bound::Unbounded));
@@ -203,7 +234,7 @@ impl<'a> Planner<'a> {
             }
         }
         for name in taken {
-            self.state.remove(&name);
+            self.remove(&name);
         }
         for (name, derived) in made {
             self.insert(name, derived);
@@ -278,24 +309,28 @@ impl<'a> Planner<'a> {
             });
         };
         taken.push(name.clone());
-        let value = match siblings(&name) {
-            Some([scales, biases]) if pattern.ends_with(".weight") && self.is_packed(&name) => {
-                let part = |name: &str| self.state.get(name).map(|h| h.node.clone());
-                let (scales_node, biases_node) = (part(&scales), part(&biases));
-                taken.extend([scales, biases]);
-                let entry = match held.entry {
-                    Some(Override::Quantised(entry)) => Some(entry),
-                    _ => self.quant.default,
-                };
-                scales_node.map(|scales| {
-                    let weight = held.node.clone();
-                    Value::Packed(Packed { weight, scales, biases: biases_node, entry })
-                })
-            }
-            _ => None,
+        let node = held.node.clone();
+        let value = if pattern.ends_with(".weight") && node.dtype == Dtype::U32 {
+            self.packed(&name, held, taken)
+        } else {
+            None
         };
-        let value = value.unwrap_or_else(|| Value::Dense { node: held.node.clone(), was: None });
+        let value = value.unwrap_or(Value::Dense { node, was: None });
         Ok(Item { name, value, entry: held.entry })
+    }
+
+    /// A weight of packed words with the arrays beside it, where there are scales.
+    fn packed(&self, name: &str, held: &Derived, taken: &mut Vec<Box<str>>) -> Option<Value> {
+        let [scales_name, biases_name] = siblings(name)?;
+        let part = |name: &str| self.state.get(name).map(|h| h.node.clone());
+        let (weight, scales) = (held.node.clone(), part(&scales_name)?);
+        let biases = part(&biases_name);
+        taken.extend([scales_name, biases_name]);
+        let entry = match held.entry {
+            Some(Override::Quantised(entry)) => Some(entry),
+            _ => self.quant.default,
+        };
+        Some(Value::Packed(Packed { weight, scales, biases, entry }))
     }
 
     /// The tensors of one target.

@@ -17,7 +17,10 @@ fn notes(dir: &TempDir, index: &TensorIndex) -> Vec<String> {
     index.notes().iter().map(|n| n.to_string().replace(&dir, "DIR")).collect()
 }
 
-fn folder(files: &[(&str, &[(&str, &[usize])])]) -> TempDir {
+/// Names and shapes.
+type Tensors<'a> = &'a [(&'a str, &'a [usize])];
+
+fn folder(files: &[(&str, Tensors<'_>)]) -> TempDir {
     let dir = tempfile::tempdir().unwrap();
     for (name, tensors) in files {
         write(&dir.path().join(name), tensors);
@@ -25,8 +28,8 @@ fn folder(files: &[(&str, &[(&str, &[usize])])]) -> TempDir {
     dir
 }
 
-const ONE: &[(&str, &[usize])] = &[("a", &[2]), ("b", &[3, 1])];
-const TWO: &[(&str, &[usize])] = &[("c", &[1])];
+const ONE: Tensors<'_> = &[("a", &[2]), ("b", &[3, 1])];
+const TWO: Tensors<'_> = &[("c", &[1])];
 
 #[test]
 fn one_file_or_several_are_read() {
