@@ -11,6 +11,8 @@
 pub mod array;
 pub mod backend;
 pub mod cache;
+#[cfg(feature = "cli")]
+pub mod cli;
 pub mod codegen;
 mod error;
 pub mod generate;

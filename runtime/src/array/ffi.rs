@@ -346,3 +346,39 @@ pub fn from_fp8(x: &Array, dtype: Dtype) -> Result<Array> {
         unsafe { sys::mlx_from_fp8(out, x.as_ptr(), dtype.into(), stream) }
     })
 }
+
+/// The number of MLX operations that the values of `outputs` still wait for.
+///
+/// # Errors
+/// MLX's, or a temporary file cannot be had.
+pub fn operations(outputs: &[&Array]) -> Result<usize> {
+    let trouble = || Error::Mlx("the graph cannot be written out".into());
+    let handles: Vec<_> = outputs.iter().map(|array| array.as_ptr()).collect();
+    let mut text = Vec::new();
+    // SAFETY: the handles outlive the vector made of them; the file is open from its making to its
+    // closing, and `text` is as long as what is read into it.
+    unsafe {
+        let file = libc::tmpfile();
+        if file.is_null() {
+            return Err(trouble());
+        }
+        let vector = mlx_sys::mlx_vector_array_new_data(handles.as_ptr(), handles.len());
+        let namer = mlx_sys::mlx_node_namer_new();
+        let failed = mlx_sys::mlx_export_to_dot(file.cast(), namer, vector);
+        mlx_sys::mlx_node_namer_free(namer);
+        mlx_sys::mlx_vector_array_free(vector);
+        let size = libc::ftell(file);
+        libc::rewind(file);
+        if let (0, Ok(size)) = (failed, usize::try_from(size)) {
+            text.resize(size, 0u8);
+            let read = libc::fread(text.as_mut_ptr().cast(), 1, size, file);
+            text.truncate(read);
+        }
+        libc::fclose(file);
+    }
+    if text.is_empty() {
+        return Err(trouble());
+    }
+    // Operations are drawn as rectangles, arrays as anything else.
+    Ok(String::from_utf8_lossy(&text).matches("rectangle").count())
+}

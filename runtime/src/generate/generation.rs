@@ -68,6 +68,7 @@ pub struct Generation<'a> {
     started: Instant,
     first_token: Option<Instant>,
     finish: Option<FinishReason>,
+    end_token: Option<u32>,
     ended: bool,
 }
 
@@ -121,6 +122,7 @@ impl<'a> Generation<'a> {
             started,
             first_token: None,
             finish: None,
+            end_token: None,
             ended: false,
             options,
         })
@@ -180,6 +182,11 @@ impl<'a> Generation<'a> {
     /// Why the answer ended; none while it goes on.
     pub fn finish_reason(&self) -> Option<FinishReason> {
         self.finish
+    }
+
+    /// The end token that ended the answer; it is no piece.
+    pub fn end_token(&self) -> Option<u32> {
+        self.end_token
     }
 
     /// Ends the answer where it is.
@@ -257,6 +264,7 @@ impl<'a> Generation<'a> {
         }
         if self.eos.contains(&id) {
             self.finish = Some(FinishReason::Stop);
+            self.end_token = Some(id);
             return self.end();
         }
         let logprob = current.logprob.as_ref().map(item::<f32>).transpose()?;

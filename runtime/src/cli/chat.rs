@@ -1,0 +1,161 @@
+//! `chat`
+
+use std::io::{BufRead, IsTerminal, stdin};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::Context;
+use serde_json::{Value, json};
+use specc_text::{ChatTemplate, Clock, Tokenizer};
+
+use super::args::ChatArgs;
+use super::console::{complain, say};
+use super::{Families, generate, load, prompt};
+use crate::generate::{FinishReason, Model, Session};
+use crate::graph::ChatFormat;
+
+const HELP: &str = "/reset starts anew, /system TEXT sets the system message, /save FILE writes the messages; Ctrl-C stops an answer, Ctrl-D leaves";
+
+pub(super) fn run(families: Families, args: &ChatArgs) -> anyhow::Result<()> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&stop);
+    ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed))?;
+    let model = load(families, &args.model)?;
+    let format = model.family().chat;
+    let folder = &args.model.model;
+    let template = prompt::chat_template(folder, format, args.no_thinking, Clock::Local)?;
+    let mut chat = Chat {
+        tokenizer: model.tokenizer()?,
+        session: model.session(),
+        model: &model,
+        template,
+        format,
+        args,
+        messages: Vec::new(),
+        said: None,
+        stop,
+    };
+    let asks = stdin().is_terminal();
+    if asks {
+        complain(HELP);
+    }
+    let mut lines = stdin().lock().lines();
+    loop {
+        if asks {
+            say("> ")?;
+        }
+        let Some(line) = lines.next() else { break };
+        // A failed answer is told and the conversation goes on.
+        if let Err(e) = chat.take(line?.trim()) {
+            if super::console::is_closed_pipe(&e) {
+                return Err(e);
+            }
+            complain(&format!("error: {e:#}"));
+        }
+    }
+    if asks {
+        say("\n")?;
+    }
+    Ok(())
+}
+
+/// A conversation.
+struct Chat<'a> {
+    model: &'a Model,
+    tokenizer: &'a Tokenizer,
+    session: Session,
+    template: ChatTemplate,
+    format: ChatFormat,
+    args: &'a ChatArgs,
+    messages: Vec<Value>,
+    said: Option<Said>,
+    stop: Arc<AtomicBool>,
+}
+
+/// What was read and said so far, as text and as tokens.
+struct Said {
+    text: String,
+    ids: Vec<u32>,
+}
+
+impl Chat<'_> {
+    fn take(&mut self, line: &str) -> anyhow::Result<()> {
+        let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+        match (word, rest.trim()) {
+            ("", _) => Ok(()),
+            ("/reset", _) => {
+                self.messages.retain(|m| m["role"] == "system");
+                Ok(())
+            }
+            ("/system", text) => {
+                self.messages.retain(|m| m["role"] != "system");
+                if !text.is_empty() {
+                    self.messages.insert(0, json!({ "role": "system", "content": text }));
+                }
+                Ok(())
+            }
+            ("/save", "") => anyhow::bail!("/save needs the name of a file"),
+            ("/save", file) => self.save(Path::new(file)),
+            (word, _) if word.starts_with('/') => anyhow::bail!("{word} is unknown; {HELP}"),
+            _ => self.answer(line),
+        }
+    }
+
+    fn save(&self, path: &Path) -> anyhow::Result<()> {
+        let text = serde_json::to_string_pretty(&self.messages)?;
+        std::fs::write(path, text + "\n").with_context(|| path.display().to_string())
+    }
+
+    fn answer(&mut self, line: &str) -> anyhow::Result<()> {
+        self.messages.push(json!({ "role": "user", "content": line }));
+        let reply = self.reply();
+        match &reply {
+            Ok(text) => self.messages.push(json!({ "role": "assistant", "content": text })),
+            Err(_) => drop(self.messages.pop()),
+        }
+        reply.map(drop)
+    }
+
+    fn reply(&mut self) -> anyhow::Result<String> {
+        self.stop.store(false, Ordering::Relaxed);
+        let variables = prompt::variables(self.format, &self.messages, self.args.no_thinking);
+        let rendered = self.template.render(&variables)?;
+        let ids = self.ids(&rendered)?;
+        let options = prompt::options(&self.args.sampling, self.model, true);
+        let mut answer = self.model.continue_session(&mut self.session, &ids, options)?;
+        generate::read_prompt(&mut answer)?;
+        let (mut said, mut text) = (ids, String::new());
+        while let Some(piece) = answer.next() {
+            let piece = piece?;
+            said.extend(piece.id);
+            say(&piece.text)?;
+            text.push_str(&piece.text);
+            if self.stop.load(Ordering::Relaxed) {
+                answer.cancel();
+            }
+        }
+        say("\n")?;
+        complain(&format!("[{}]", generate::line(&answer.stats()?)));
+        if answer.finish_reason() == Some(FinishReason::Cancelled) {
+            complain("[stopped]");
+        }
+        said.extend(answer.end_token());
+        let raw = self.tokenizer.decode(&said, false)?;
+        self.said = Some(Said { text: raw, ids: said });
+        Ok(text)
+    }
+
+    /// The tokens of a conversation. Where it goes on from what was said, the tokens said stay as
+    /// they were, so that the caches hold them; only the rest is new.
+    fn ids(&self, rendered: &str) -> anyhow::Result<Vec<u32>> {
+        if let Some(said) = &self.said
+            && let Some(rest) = rendered.strip_prefix(&said.text)
+        {
+            let mut ids = said.ids.clone();
+            ids.extend(self.tokenizer.encode_rendered(rest)?);
+            return Ok(ids);
+        }
+        Ok(self.tokenizer.encode_rendered(rendered)?)
+    }
+}

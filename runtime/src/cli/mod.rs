@@ -1,0 +1,81 @@
+//! The command that runs models, for whoever has families to run.
+//!
+//! A program of its own is three lines: `fn main() -> ExitCode { specc_runtime::cli::main(families()) }`.
+//! What a user asked for goes to stdout, everything else to stderr; a failure is one line and exit
+//! code 1, a wrong command line exit code 2.
+
+mod args;
+mod bench;
+mod chat;
+mod console;
+mod embed;
+mod generate;
+mod import;
+mod info;
+mod logits;
+mod prompt;
+mod render;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::generate::Model;
+use crate::graph::Family;
+use crate::weights::LoadOptions;
+use args::{Args, Command};
+use console::Activity;
+
+/// The families that a command can run.
+type Families = &'static [&'static Family];
+
+/// Runs the command line of this process.
+pub fn main(families: Families) -> ExitCode {
+    run(families, std::env::args_os())
+}
+
+/// Runs a command line, whose first word is the program's name.
+pub fn run(families: Families, line: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let args = match Args::try_parse_from(line) {
+        Ok(args) => args,
+        Err(e) => {
+            // Help and version come this way too; there is nobody to tell when printing fails.
+            let _ = e.print();
+            return ExitCode::from(u8::try_from(e.exit_code()).unwrap_or(2));
+        }
+    };
+    match dispatch(families, args.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) if console::is_closed_pipe(&e) => ExitCode::SUCCESS,
+        Err(e) => {
+            console::complain(&format!("error: {e:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn dispatch(families: Families, command: Command) -> anyhow::Result<()> {
+    match command {
+        Command::Generate(args) => generate::run(families, &args),
+        Command::Chat(args) => chat::run(families, &args),
+        Command::Logits(args) => logits::run(families, &args),
+        Command::ImportGguf(args) => import::run(families, &args),
+        Command::Info(args) => info::run(families, &args),
+        Command::Render(args) => render::run(families, &args),
+        Command::Embed(args) => embed::run(families, &args),
+        Command::Bench(args) => bench::run(families, &args),
+    }
+}
+
+/// Loads a model and says so when it takes a while.
+fn load(families: Families, model: &args::ModelArgs) -> anyhow::Result<Model> {
+    let activity = Activity::start(format!("loading {}", model.model.display()));
+    let options = LoadOptions { keep_quantized: model.keep_quantized };
+    let model = Model::load(families, &model.model, options)?;
+    activity.end();
+    Ok(model)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,152 @@
+//! Prompts: ids from lists and files, messages through templates, options from flags.
+
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use safetensors::{Dtype, SafeTensors, tensor::TensorView};
+use serde_json::{Map, Value, json};
+use specc_text::template::ChatTemplate;
+use specc_text::source::FallbackRenderer;
+use specc_text::{Clock, TemplateOptions, load_model_chat_template};
+
+use super::args::SamplingArgs;
+use crate::generate::{Model, Options};
+use crate::graph::ChatFormat;
+use crate::sample::{Penalties, Sampling};
+
+/// Numbers of a list such as `1,2,3`.
+pub(super) fn numbers<T: std::str::FromStr>(what: &str, text: &str) -> anyhow::Result<Vec<T>> {
+    let number = |part: &str| {
+        part.trim().parse().map_err(|_| {
+            anyhow::anyhow!("{what}: expected numbers with commas between, found {part:?}")
+        })
+    };
+    text.split(',').map(number).collect()
+}
+
+/// Ids of a safetensors file: their rows, and the length of a row.
+pub(super) fn ids_of_file(path: &Path, name: &str) -> anyhow::Result<(usize, Vec<u32>)> {
+    let shown = path.display();
+    let bytes = std::fs::read(path).with_context(|| format!("{shown}"))?;
+    let file = SafeTensors::deserialize(&bytes)
+        .map_err(|e| anyhow::anyhow!("{shown}: not a safetensors file: {e}"))?;
+    let Ok(tensor) = file.tensor(name) else {
+        bail!("{shown}: no tensor `{name}`; it holds {}", file.names().join(", "));
+    };
+    let axes = tensor.shape().len();
+    if axes != 1 && axes != 2 {
+        bail!("{shown}: `{name}` has the shape {:?}; expected one or two axes", tensor.shape());
+    }
+    let ids = integers(&tensor).with_context(|| format!("{shown}: `{name}`"))?;
+    let rows = if axes == 2 { tensor.shape()[0] } else { 1 };
+    Ok((rows, ids))
+}
+
+fn integers(tensor: &TensorView<'_>) -> anyhow::Result<Vec<u32>> {
+    let size = match tensor.dtype() {
+        Dtype::I32 | Dtype::U32 => 4,
+        Dtype::I64 | Dtype::U64 => 8,
+        other => bail!("expected integers of 32 or 64 bits, found {other:?}"),
+    };
+    let id = |bytes: &[u8]| {
+        let mut wide = [0; 8];
+        wide[..size].copy_from_slice(bytes);
+        let id = i64::from_le_bytes(wide);
+        // A negative number of 32 bits reads as one above 2^31, which no vocabulary has.
+        u32::try_from(id).map_err(|_| anyhow::anyhow!("{id} is no token"))
+    };
+    tensor.data().chunks_exact(size).map(id).collect()
+}
+
+/// The options of a request.
+pub(super) fn options(args: &SamplingArgs, model: &Model, text: bool) -> Options {
+    let newline = text
+        .then(|| model.tokenizer().ok()?.encode("\n", false).ok())
+        .flatten()
+        .filter(|ids| ids.len() == 1);
+    let mut xtc_special = model.eos();
+    xtc_special.extend(newline.unwrap_or_default());
+    // Without a seed each run differs, as temperature promises.
+    let clock = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let random = clock.map_or(0, |time| time.as_nanos() as u64);
+    Options {
+        max_tokens: args.max_tokens,
+        sampling: Sampling {
+            temperature: args.temp,
+            top_p: args.top_p,
+            min_p: args.min_p,
+            min_keep: 1,
+            xtc_probability: args.xtc_probability,
+            xtc_threshold: args.xtc_threshold,
+            xtc_special,
+            top_k: args.top_k,
+            seed: args.seed.unwrap_or(random),
+        },
+        penalties: Penalties {
+            logit_bias: args.logit_bias.clone(),
+            repetition: args.repetition_penalty,
+            repetition_context: args.penalty_context,
+            presence: args.presence_penalty,
+            presence_context: args.penalty_context,
+            frequency: args.frequency_penalty,
+            frequency_context: args.penalty_context,
+        },
+        stop: args.stop.clone(),
+        guard_nan: args.guard_nan,
+        text,
+        ..Options::default()
+    }
+}
+
+/// A family's template for checkpoints without one.
+struct Fallback {
+    text: &'static str,
+}
+
+impl FallbackRenderer for Fallback {
+    fn render(&self, variables: &Map<String, Value>) -> Result<String, String> {
+        let template = specc_text::template::Template::parse("the family's template", self.text)
+            .map_err(|e| e.to_string())?;
+        template
+            .render(variables, Clock::Local, Default::default())
+            .map_err(|e| e.to_string())
+    }
+}
+
+/// The template of a model folder, with what its family says.
+pub(super) fn chat_template(
+    folder: &Path,
+    format: ChatFormat,
+    no_thinking: bool,
+    clock: Clock,
+) -> anyhow::Result<ChatTemplate> {
+    let parsed = |word: Option<&str>| word.map(str::parse).transpose().map_err(anyhow::Error::msg);
+    let options = TemplateOptions {
+        disable_thinking: no_thinking,
+        clock,
+        thinking: parsed(format.thinking)?,
+        ..TemplateOptions::default()
+    };
+    let fallback = format.fallback.map(|text| Box::new(Fallback { text }) as Box<dyn FallbackRenderer>);
+    Ok(load_model_chat_template(folder, fallback, options)?)
+}
+
+/// The variables of a conversation: its messages, and what the family sets.
+pub(super) fn variables(
+    format: ChatFormat,
+    messages: &[Value],
+    no_thinking: bool,
+) -> Map<String, Value> {
+    let mut variables = Map::new();
+    for (name, value) in format.variables {
+        // The compiler wrote the text from a value.
+        if let Ok(value) = serde_json::from_str(value) {
+            variables.insert((*name).to_owned(), value);
+        }
+    }
+    if no_thinking {
+        variables.insert("enable_thinking".into(), json!(false));
+    }
+    variables.insert("messages".into(), messages.to_vec().into());
+    variables
+}
