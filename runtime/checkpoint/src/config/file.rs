@@ -50,6 +50,14 @@ impl ConfigFile {
             };
             ConfigError::Io { file: path.to_owned(), reason }
         };
+        // Before opening, since a pipe would wait for a writer.
+        if !fs::metadata(path).map_err(io)?.is_file() {
+            return Err(ConfigError::File {
+                file: path.to_owned(),
+                expected: "a file".into(),
+                found: "a folder or a device".into(),
+            });
+        }
         let file = fs::File::open(path).map_err(io)?;
         let mut text = Vec::new();
         file.take(MAX_CONFIG_BYTES + 1).read_to_end(&mut text).map_err(io)?;

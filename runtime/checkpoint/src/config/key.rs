@@ -220,7 +220,7 @@ impl<'a> Reader<'a> {
         let key = key.into();
         self.get(key)?.value().ok_or_else(|| ConfigError::Missing {
             file: self.file.name(),
-            key: key.paths.first().copied().unwrap_or(key.name).to_owned(),
+            key: self.expected_path(&key),
             expected: T::EXPECTED.to_owned(),
             null: matches!(self.find(&key), Found::Null(_)),
         })
@@ -262,6 +262,15 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// As [`Reader::json`] without recording the key as read: for containers whose members are read
+    /// one by one.
+    pub fn peek<'k>(&self, key: impl Into<Key<'k>>) -> Option<&'a Value> {
+        match self.look_up(&key.into()) {
+            Found::Value(_, value) => Some(value),
+            _ => None,
+        }
+    }
+
     /// An error about the value of `key`, for checks beyond its type.
     pub fn invalid<'k>(&self, key: impl Into<Key<'k>>, expected: impl Into<String>) -> ConfigError {
         let key = key.into();
@@ -270,7 +279,7 @@ impl<'a> Reader<'a> {
             Found::Value(path, value) => self.error(&path, expected, value),
             found => ConfigError::Missing {
                 file: self.file.name(),
-                key: key.name.to_owned(),
+                key: self.expected_path(&key),
                 expected,
                 null: matches!(found, Found::Null(_)),
             },
@@ -295,6 +304,14 @@ impl<'a> Reader<'a> {
     }
 
     fn find(&self, key: &Key<'_>) -> Found<'a> {
+        let found = self.look_up(key);
+        if let Found::Null(path) | Found::Value(path, _) = &found {
+            self.file.mark_read(path);
+        }
+        found
+    }
+
+    fn look_up(&self, key: &Key<'_>) -> Found<'a> {
         let own = [key.name];
         let paths = if key.paths.is_empty() { &own } else { key.paths };
         let mut null = None;
@@ -303,24 +320,25 @@ impl<'a> Reader<'a> {
                 let full = join(root, path);
                 match self.file.find(&full) {
                     None => {}
-                    Some(Value::Null) => {
-                        self.file.mark_read(&full);
-                        null.get_or_insert(full);
-                    }
-                    Some(value) => {
-                        self.file.mark_read(&full);
-                        return Found::Value(full, value);
-                    }
+                    Some(Value::Null) => null = null.or(Some(full)),
+                    Some(value) => return Found::Value(full, value),
                 }
             }
         }
         null.map_or(Found::Nothing, Found::Null)
     }
+
+    /// The first place where a key that is absent could be.
+    fn expected_path(&self, key: &Key<'_>) -> String {
+        let root = self.roots.iter().find(|r| self.file.find(r).is_some());
+        let path = key.paths.first().copied().unwrap_or(key.name);
+        join(root.map_or("", String::as_str), path)
+    }
 }
 
 enum Found<'a> {
     Nothing,
-    Null(#[allow(dead_code)] String),
+    Null(String),
     Value(String, &'a Value),
 }
 

@@ -64,7 +64,8 @@ const OBJECTS: [&str; 2] = ["rope_parameters", "rope_scaling"];
 impl RopeConfig {
     /// Reads `rope_parameters`, else `rope_scaling`; `rope_theta` and `partial_rotary_factor` from
     /// `rope_parameters`, else from beside them. A `rope_parameters` that is a map by kind of layer
-    /// is passed over: see [`RopeConfig::read_at`] and [`RopeConfig::kinds`].
+    /// is passed over: see [`RopeConfig::read_at`] and [`RopeConfig::kinds`]. Members that the type
+    /// does not use stay unread ([`super::ConfigFile::unread`]).
     ///
     /// # Errors
     /// Names the key of an unknown type, a missing factor, or two types that disagree.
@@ -72,14 +73,14 @@ impl RopeConfig {
         let by_kind = !Self::kinds(reader).is_empty();
         let mut objects = Vec::new();
         for name in OBJECTS {
-            match reader.json(name) {
+            match reader.peek(name) {
                 None => {}
                 Some(_) if by_kind && name == "rope_parameters" => {}
                 Some(value) if value.is_object() => objects.push(reader.at(name)),
                 Some(_) => return Err(reader.invalid(name, "an object or null")),
             }
         }
-        let scaling = objects.iter().find(|o| o.json(TYPE).is_some()).or(objects.first());
+        let scaling = objects.iter().find(|o| o.peek(TYPE).is_some()).or(objects.first());
         let mut rope = match scaling {
             Some(object) => Self::from_object(object, reader)?,
             None => RopeConfig::default(),
@@ -95,7 +96,7 @@ impl RopeConfig {
     /// Reads one flat object, such as `rope_parameters.full_attention`; `None` when it is absent
     /// or null. Nothing beside the object is looked at but the context lengths of the top level.
     pub fn read_at(reader: &Reader<'_>, path: &str) -> Result<Option<RopeConfig>, ConfigError> {
-        match reader.json(path) {
+        match reader.peek(path) {
             None => Ok(None),
             Some(value) if value.is_object() => {
                 Self::from_object(&reader.at(path), reader).map(Some)
@@ -106,7 +107,7 @@ impl RopeConfig {
 
     /// The kinds of layer that `rope_parameters` is a map by; empty when it is one flat object.
     pub fn kinds(reader: &Reader<'_>) -> Vec<String> {
-        let Some(map) = reader.json("rope_parameters").and_then(|v| v.as_object()) else {
+        let Some(map) = reader.peek("rope_parameters").and_then(|v| v.as_object()) else {
             return Vec::new();
         };
         map.iter().filter(|(_, v)| v.is_object()).map(|(k, _)| k.clone()).collect()
@@ -163,10 +164,8 @@ fn scaling(object: &Reader<'_>, beside: &Reader<'_>) -> Result<RopeScaling, Conf
     };
     let original = || {
         let key = Key::new("original_max_position_embeddings").range(1, 1 << 31);
-        match object.int(key)? {
-            Some(length) => Ok(Some(length)),
-            None => beside.int(key),
-        }
+        let beside = beside.int(key)?;
+        Ok::<_, ConfigError>(object.int(key)?.or(beside))
     };
     Ok(match rope_type(object)? {
         "linear" => RopeScaling::Linear { factor: factor()? },

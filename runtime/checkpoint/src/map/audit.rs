@@ -5,6 +5,9 @@ use super::plan::Plan;
 use crate::nearest;
 use crate::tensors::Dtype;
 
+/// How many groups of names are compared with how many others.
+const COMPARED: usize = 300;
+
 /// Tensors that a graph needs and a checkpoint lacks, alike but for their numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Missing {
@@ -92,17 +95,19 @@ impl Plan {
         let lacking = group(lacking);
         let extra = group(self.iter().map(|(name, _)| name).filter(|n| !explained(n)));
         let dropped: HashSet<&str> = self.dropped.iter().map(|d| d.name.as_str()).collect();
-        let near = |shape: &String, among: &BTreeMap<String, BTreeSet<&str>>| {
-            let shape = nearest(shape, among.keys().map(String::as_str))?;
+        // A folder of another model has thousands of both: the first are enough to help.
+        let near = |at: usize, shape: &String, among: &BTreeMap<String, BTreeSet<&str>>| {
+            let some = among.keys().map(String::as_str).take(COMPARED);
+            let shape = if at < COMPARED { nearest(shape, some)? } else { return None };
             among.get(shape).map(pattern)
         };
-        let missing = lacking.iter().map(|(shape, names)| Missing {
+        let missing = lacking.iter().enumerate().map(|(at, (shape, names))| Missing {
             names: pattern(names),
             count: names.len(),
-            nearest: near(shape, &extra),
+            nearest: near(at, shape, &extra),
             dropped: names.first().is_some_and(|n| dropped.contains(n)),
         });
-        let unexplained = extra.iter().map(|(shape, names)| {
+        let unexplained = extra.iter().enumerate().map(|(at, (shape, names))| {
             let first = names.first().and_then(|n| self.get(n)).map(|d| &d.node);
             let sources: BTreeSet<&str> = names
                 .iter()
@@ -115,7 +120,7 @@ impl Plan {
                 count: names.len(),
                 is: first.map_or_else(String::new, |n| format!("{} {:?}", n.dtype, n.shape)),
                 stored: (!same).then(|| pattern(&sources)),
-                nearest: near(shape, &lacking),
+                nearest: near(at, shape, &lacking),
             }
         });
         (missing.collect(), unexplained.collect())

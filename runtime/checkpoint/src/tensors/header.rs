@@ -1,7 +1,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::Read;
 use std::ops::Range;
 use std::path::Path;
@@ -51,8 +51,15 @@ impl Header {
         let io = |e: std::io::Error| {
             vec![TensorError::Io { file: path.to_owned(), reason: e.to_string() }]
         };
+        // Before opening, since a pipe would wait for a writer.
+        let metadata = fs::metadata(path).map_err(io)?;
+        if !metadata.is_file() {
+            let expected = "a file".to_owned();
+            let found = if metadata.is_dir() { "a folder" } else { "something else" }.to_owned();
+            return Err(vec![TensorError::Header { file: path.to_owned(), expected, found }]);
+        }
         let mut file = File::open(path).map_err(io)?;
-        let size = file.metadata().map_err(io)?.len();
+        let size = metadata.len();
         Header::from_reader(path, &mut file, size)
     }
 

@@ -65,6 +65,17 @@ fn values_of_another_type_name_key_expected_and_found() {
 }
 
 #[test]
+fn a_missing_key_is_expected_in_the_first_root_that_is_there() {
+    let at = |text: &str| {
+        let c = config(text);
+        c.under(&["text_config", ""]).required::<i64>("h").unwrap_err().to_string()
+    };
+    assert_snapshot!(at("{}"), @r#"config.json: key "h": expected an integer, found nothing"#);
+    assert_snapshot!(at(r#"{"text_config": {}}"#),
+        @r#"config.json: key "text_config.h": expected an integer, found nothing"#);
+}
+
+#[test]
 fn null_is_not_absent_for_a_nullable_key() {
     let c = config(r#"{"n": null, "v": 3}"#);
     let r = c.under(&[""]);

@@ -65,6 +65,14 @@ fn a_folder_without_weights_says_what_is_there() {
 }
 
 #[test]
+fn a_folder_in_place_of_a_file_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("model.safetensors")).unwrap();
+    assert_snapshot!(errors(&dir),
+        @"DIR/model.safetensors: safetensors header: expected a file, found a folder");
+}
+
+#[test]
 fn without_an_index_a_tensor_in_two_files_and_a_gap_are_errors() {
     let dir = folder(&[
         ("model-00001-of-00003.safetensors", ONE),

@@ -77,6 +77,19 @@ fn every_type_has_its_parameters() {
 }
 
 #[test]
+fn members_that_the_type_does_not_use_stay_unread() {
+    let c = config(
+        r#"{"rope_scaling": {"type": "linear", "factor": 2, "attention_factor": 1.5},
+            "rope_parameters": {"a": {"rope_theta": 1}, "b": {"rope_theta": 2}}}"#,
+    );
+    let r = c.under(&[""]);
+    RopeConfig::read(&r).unwrap();
+    RopeConfig::read_at(&r, "rope_parameters.a").unwrap();
+    let unread: Vec<String> = c.unread().into_iter().map(|u| u.path).collect();
+    assert_eq!(unread, ["rope_scaling.attention_factor", "rope_parameters.b"]);
+}
+
+#[test]
 fn a_map_by_kind_is_read_kind_by_kind() {
     let c = config(
         r#"{"rope_theta": 3, "text_config": {"rope_parameters": {
@@ -101,7 +114,7 @@ fn what_cannot_be_meant_is_refused() {
     assert_snapshot!(error(r#"{"rope_scaling": {"type": "linear", "rope_type": "yarn"}}"#),
         @r#"config.json: key "rope_scaling.type": expected "yarn", as "rope_type" says, found "linear" (string)"#);
     assert_snapshot!(error(r#"{"rope_scaling": {"type": "linear"}}"#),
-        @r#"config.json: key "factor": expected a number, found nothing"#);
+        @r#"config.json: key "rope_scaling.factor": expected a number, found nothing"#);
     assert_snapshot!(error(r#"{"rope_scaling": {"type": "yarn", "factor": 0}}"#),
         @r#"config.json: key "rope_scaling.factor": expected a number above 0, found 0 (integer)"#);
     assert_snapshot!(error(r#"{"rope_theta": -1}"#),
