@@ -2,6 +2,7 @@
 
 use crate::diag::Diagnostic;
 use crate::emit::{EmitError, emit};
+use crate::expr::check_manifest;
 use crate::ir::Program;
 use crate::library::Library;
 use crate::lower::lower;
@@ -22,8 +23,25 @@ pub struct Checked {
 /// Every problem found.
 pub fn check(library: &Library, family: &str) -> Result<Checked, Vec<Diagnostic>> {
     let (manifest, graphs) = library.load_family(family)?;
-    let program = lower(&manifest, &graphs, &library.modules())?;
-    Ok(Checked { manifest, program })
+    let mut found = check_manifest(&manifest);
+    match lower(&manifest, &graphs, &library.modules()) {
+        Ok(program) if found.is_empty() => Ok(Checked { manifest, program }),
+        lowered => {
+            // Both phases look at some expressions: what both find is said once.
+            let errors = lowered.err().unwrap_or_default();
+            found.extend(errors);
+            let mut once: Vec<Diagnostic> = Vec::new();
+            for diagnostic in found {
+                let known = once.iter().any(|known| {
+                    known.code == diagnostic.code && known.primary.span == diagnostic.primary.span
+                });
+                if !known {
+                    once.push(diagnostic);
+                }
+            }
+            Err(once)
+        }
+    }
 }
 
 /// The Rust module of a checked family.

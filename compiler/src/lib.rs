@@ -3,9 +3,15 @@
 //! Texts go into [`source::Sources`], findings come back as [`diag::Diagnostic`].
 
 pub mod diag;
+pub mod show;
+pub mod schema;
+pub mod format;
+pub mod checks;
 pub mod expr;
 pub mod library;
 pub mod manifest;
+pub mod model;
+pub mod propose;
 pub mod source;
 pub mod syntax;
 pub mod weights;

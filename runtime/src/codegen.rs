@@ -11,6 +11,8 @@ pub use specc_checkpoint::config::{
 };
 pub use specc_checkpoint::map::{DropRule, Match, Pattern, Present, Rule, Step, Target, WeightMap};
 
+pub use serde_json;
+
 pub use crate::cache::{CacheLayer, Slot};
 pub use crate::gguf::{GgufMap, GgufTensor, GgufValue};
 pub use crate::graph::{

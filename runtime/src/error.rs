@@ -77,6 +77,12 @@ pub enum Error {
 /// The runtime's result.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
+impl From<specc_checkpoint::map::PatternError> for Error {
+    fn from(error: specc_checkpoint::map::PatternError) -> Self {
+        Error::Weights(error.to_string())
+    }
+}
+
 impl From<mlx_rs::error::Exception> for Error {
     fn from(error: mlx_rs::error::Exception) -> Self {
         Error::Mlx(error.what().to_owned())

@@ -115,9 +115,9 @@ pub trait Denoiser {
     fn encode(&self, cx: &mut Pass<'_>, ids: &Array) -> Result<Array>;
 
     /// Logits [B, C, vocab] of a canvas [B, C] that sees the caches and itself, in a pass of
-    /// [`Phase::ReadBlock`]; `feedback` [B, C, hidden] is the step before's.
-    fn denoise(&self, cx: &mut Pass<'_>, canvas: &Array, feedback: Option<&Array>)
-    -> Result<Array>;
+    /// [`Phase::ReadBlock`]; `signal` [B, C, hidden] is what the step before
+    /// believed, zeros in the first.
+    fn denoise(&self, cx: &mut Pass<'_>, canvas: &Array, signal: &Array) -> Result<Array>;
 
     /// Expected token vectors of probabilities: [B, C, vocab] -> [B, C, hidden].
     fn soft_embeddings(&self, probabilities: &Array) -> Result<Array>;

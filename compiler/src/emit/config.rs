@@ -214,7 +214,8 @@ impl Emitter<'_> {
         let layers = &self.manifest.layers;
         let count = self.scalars.int(&layers.count, Place::Read);
         let mut out = format!(
-            "let mut slots = SlotPlan::default();\nlet mut layers = Vec::new();\nfor i in rounds_of(0, {count})? {{\n"
+            "let {} = SlotPlan::default();\nlet mut layers = Vec::new();\nfor i in rounds_of(0, {count})? {{\n",
+            if layers.kinds.iter().all(|kind| kind.storage.node == "none") { "slots" } else { "mut slots" }
         );
         match &layers.donor {
             Some(donor) => {

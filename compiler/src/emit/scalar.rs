@@ -128,6 +128,10 @@ impl<'a> Scalars<'a> {
     pub(super) fn typed(&self, expr: &Expr, place: Place) -> Typed {
         match &expr.kind {
             ExprKind::Int(value) => Typed::simple(value.to_string(), ScalarType::Int),
+            ExprKind::Float(value) if value.is_infinite() => {
+                let sign = if *value < 0.0 { "NEG_" } else { "" };
+                Typed::simple(format!("f64::{sign}INFINITY"), ScalarType::Float)
+            }
             ExprKind::Float(value) => Typed::simple(format!("{value:?}"), ScalarType::Float),
             ExprKind::Bool(value) => Typed::simple(value.to_string(), ScalarType::Bool),
             ExprKind::Str(text) => Typed::simple(format!("{text:?}"), ScalarType::Str),
@@ -165,7 +169,7 @@ impl<'a> Scalars<'a> {
         }
         let Some(key) = self.manifest.config.iter().find(|key| key.name.node == name) else {
             if place == Place::Condition {
-                return Typed::simple(format!("m.int({name:?})?"), ScalarType::Int);
+                return Typed::simple(format!("capture(m, {name:?})?"), ScalarType::Int);
             }
             return Typed::simple(spelled, ScalarType::Int);
         };
@@ -402,7 +406,10 @@ impl<'a> Scalars<'a> {
     fn call(&self, call: &Call, place: Place) -> Typed {
         let arg = |at: usize| call.args.get(at).map(|arg| &arg.value);
         let Some(first) = arg(0) else { return Typed::simple("None", ScalarType::None) };
-        let float = || format!("({})", self.as_type(first, &ScalarType::Float, place));
+        let float = || {
+            let code = self.as_type(first, &ScalarType::Float, place);
+            if code.parse::<f64>().is_ok() { format!("({code}_f64)") } else { format!("({code})") }
+        };
         let text = || match &first.kind {
             ExprKind::Str(text) => format!("{text:?}"),
             _ => self.as_type(first, &ScalarType::Str, place),
@@ -428,9 +435,9 @@ impl<'a> Scalars<'a> {
             }
             name @ ("min" | "max") => self.extreme(name, call, place),
             "has" => Typed::simple(format!("ld.has({})", text()), ScalarType::Bool),
-            "any" => Typed::simple(format!("present.any({})?", text()), ScalarType::Bool),
+            "any" => Typed::simple(format!("any_stored(present, {})?", text()), ScalarType::Bool),
             "count" => {
-                Typed::compound(format!("present.count({})? as i64", text()), ScalarType::Int)
+                Typed::simple(format!("count_stored(present, {})?", text()), ScalarType::Int)
             }
             "dtype" => {
                 Typed::simple(format!("stored_type(present, {})?", text()), ScalarType::Str)
@@ -471,6 +478,10 @@ impl<'a> Scalars<'a> {
 }
 
 fn paren(code: &str) -> String {
+    // A literal's type must be known before a method of it is called.
+    if code.parse::<f64>().is_ok() {
+        return format!("{code}_f64");
+    }
     if code.starts_with('(') && code.ends_with(')') { code.to_owned() } else { format!("({code})") }
 }
 

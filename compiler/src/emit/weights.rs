@@ -6,7 +6,8 @@ use super::Emitter;
 use super::scalar::Place;
 use crate::ir::ScalarType;
 use crate::manifest::WeightMap;
-use crate::syntax::ast::{Expr, ExprKind, UnaryOp};
+use crate::syntax::ast::Expr;
+use crate::weights::Step;
 
 impl Emitter<'_> {
     pub(super) fn weight_map(&self) -> String {
@@ -46,8 +47,34 @@ impl Emitter<'_> {
             ([from], [to]) => format!("Rule::new({from:?}, {to:?})?"),
             _ => format!("Rule::between({}, {})?", list(from), list(to)),
         };
-        for step in &rule.steps {
-            let _ = write!(code, "{}", self.step(step));
+        // Problems of the steps are found before anything is emitted.
+        let (steps, _) = crate::weights::lower(rule);
+        let mut apart = false;
+        for step in &steps {
+            match step {
+                Step::Target(at, step) => {
+                    let _ = write!(code, ".target_step({at}, {})", self.step(step));
+                }
+                Step::Deal { parts, axis } => {
+                    apart = true;
+                    let axis = self.number(axis);
+                    for target in 0..rule.to.len() {
+                        let _ = write!(
+                            code,
+                            ".target_step({target}, Step::Slice {{ axis: {axis}, start: Some({target}), stop: None, step: {parts} }})"
+                        );
+                    }
+                }
+                step if apart => {
+                    for target in 0..rule.to.len() {
+                        let _ = write!(code, ".target_step({target}, {})", self.step(step));
+                    }
+                }
+                step => {
+                    apart = matches!(step, Step::Split { .. } | Step::Chunk(_));
+                    let _ = write!(code, ".step({})", self.step(step));
+                }
+            }
         }
         code + &self.condition(rule.when.as_ref())
     }
@@ -66,87 +93,57 @@ impl Emitter<'_> {
         }
     }
 
-    /// `.step(Step::Stack { capture: "e".into() })`
-    fn step(&self, step: &Expr) -> String {
-        let (name, args): (&str, Vec<&Expr>) = match &step.kind {
-            ExprKind::Call(call) => {
-                (call.callee.node.as_str(), call.args.iter().map(|arg| &arg.value).collect())
-            }
-            ExprKind::Name(name) => (name, Vec::new()),
-            _ => return String::new(),
-        };
-        // `target(1, add(1))`: a step of one target only.
-        if let ("target", [at, inner]) = (name, args.as_slice()) {
-            let at = self.scalars.int(at, Place::Load);
-            let inner = self.step(inner);
-            let inner = inner.strip_prefix(".step(").and_then(|text| text.strip_suffix(')'));
-            return format!(".target_step({at}, {})", inner.unwrap_or_default());
-        }
-        let int = |at: usize, fallback: &str| {
-            args.get(at).map_or_else(|| fallback.to_owned(), |arg| self.axis(arg))
-        };
-        let float = |at: usize| {
-            args.get(at).map_or_else(
-                || "0.0".to_owned(),
-                |arg| self.scalars.as_type(arg, &ScalarType::Float, Place::Load),
-            )
-        };
-        let word = |at: usize| match args.get(at).map(|arg| &arg.kind) {
-            Some(ExprKind::Str(text) | ExprKind::Name(text)) => text.clone(),
-            _ => String::new(),
-        };
-        let ints = |at: usize| -> String {
-            let items: Vec<String> = match args.get(at).map(|arg| &arg.kind) {
-                Some(ExprKind::List(items)) => items.iter().map(|item| self.axis(item)).collect(),
-                _ => args.iter().skip(at).map(|arg| self.axis(arg)).collect(),
-            };
+    /// `Step::Stack { capture: "e".into() }`
+    fn step(&self, step: &Step) -> String {
+        let numbers = |list: &[Expr]| {
+            let items: Vec<String> = list.iter().map(|item| self.number(item)).collect();
             format!("vec![{}]", items.join(", "))
         };
-        let step = match name {
-            "stack" => format!("Step::Stack {{ capture: {:?}.into() }}", word(0)),
-            "concat" => format!("Step::Concat {{ axis: {} }}", int(0, "0")),
-            "split" => format!("Step::Split {{ axis: {}, sizes: {} }}", int(0, "0"), ints(1)),
-            "chunk" => format!("Step::Chunk {{ axis: {} }}", int(0, "0")),
-            "transpose" => format!("Step::Transpose {{ axes: {} }}", ints(0)),
-            "move_axis" => {
-                format!("Step::MoveAxis {{ from: {}, to: {} }}", int(0, "0"), int(1, "-1"))
-            }
-            "reshape" => format!("Step::Reshape {{ shape: {} }}", ints(0)),
-            "flatten" => format!("Step::Flatten {{ axes: {} }}", int(0, "2")),
-            "slice" => {
-                let bound = |at: usize| {
-                    args.get(at).filter(|arg| arg.kind != ExprKind::None).map_or_else(
-                        || "None".to_owned(),
-                        |arg| format!("Some({})", self.axis(arg)),
-                    )
-                };
-                format!(
-                    "Step::Slice {{ axis: {}, start: {}, stop: {}, step: {} }}",
-                    int(0, "0"),
-                    bound(1),
-                    bound(2),
-                    int(3, "1")
-                )
-            }
-            "view" => format!("Step::ViewAs {{ dtype: dtype({:?})? }}", word(0)),
-            "cast" => format!("Step::Cast {{ dtype: dtype({:?})? }}", word(0)),
-            "add" => format!("Step::Add {{ value: {} }}", float(0)),
-            "scale" => format!("Step::Scale {{ value: {} }}", float(0)),
-            "dequantize" => "Step::Dequantize".to_owned(),
-            "scale_blocks" => "Step::ScaleBlocks".to_owned(),
-            other => return format!("/* {other} */"),
+        let bound = |bound: &Option<Expr>| match bound {
+            Some(expr) => format!("Some({})", self.number(expr)),
+            None => "None".to_owned(),
         };
-        format!(".step({step})")
+        let float =
+            |expr: &Expr| self.scalars.as_type(expr, &ScalarType::Float, Place::Load);
+        match step {
+            Step::Stack(capture) => format!("Step::Stack {{ capture: {capture:?}.into() }}"),
+            Step::Concat(axis) => format!("Step::Concat {{ axis: {} }}", self.number(axis)),
+            Step::Split { sizes, axis } => format!(
+                "Step::Split {{ axis: {}, sizes: {} }}",
+                self.number(axis),
+                numbers(sizes)
+            ),
+            Step::Chunk(axis) => format!("Step::Chunk {{ axis: {} }}", self.number(axis)),
+            Step::Transpose(axes) => format!("Step::Transpose {{ axes: {} }}", numbers(axes)),
+            Step::MoveAxis(from, to) => {
+                format!("Step::MoveAxis {{ from: {}, to: {} }}", self.number(from), self.number(to))
+            }
+            Step::Reshape(shape) => format!("Step::Reshape {{ shape: {} }}", numbers(shape)),
+            Step::Flatten(axes) => format!("Step::Flatten {{ axes: {axes} }}"),
+            Step::Slice { axis, start, stop, step } => format!(
+                "Step::Slice {{ axis: {}, start: {}, stop: {}, step: {step} }}",
+                self.number(axis),
+                bound(start),
+                bound(stop)
+            ),
+            Step::ViewAs(dtype) => {
+                format!("Step::ViewAs {{ dtype: dtype({:?})? }}", dtype.name())
+            }
+            Step::Cast(dtype) => format!("Step::Cast {{ dtype: dtype({:?})? }}", dtype.name()),
+            Step::Add(value) => format!("Step::Add {{ value: {} }}", float(value)),
+            Step::Scale(value) => format!("Step::Scale {{ value: {} }}", float(value)),
+            Step::Dequantise => "Step::Dequantize".to_owned(),
+            Step::ScaleBlocks { block: [rows, columns], dtype } => format!(
+                "Step::ScaleBlocks {{ block: [{rows}, {columns}], dtype: dtype({:?})? }}",
+                dtype.name()
+            ),
+            // Written out by `rule`, which knows the targets.
+            Step::Deal { .. } | Step::Target(..) => String::new(),
+        }
     }
 
     /// A number of a step: negative ones are written as they stand.
-    fn axis(&self, expr: &Expr) -> String {
-        match &expr.kind {
-            ExprKind::Unary(UnaryOp::Neg, inner) => match inner.kind {
-                ExprKind::Int(value) => format!("-{value}"),
-                _ => self.scalars.int(expr, Place::Load),
-            },
-            _ => self.scalars.int(expr, Place::Load),
-        }
+    fn number(&self, expr: &Expr) -> String {
+        self.scalars.int(expr, Place::Load)
     }
 }

@@ -57,6 +57,22 @@ pub(super) fn load(
     }
 }
 
+/// The merged document, with what families do not inherit taken from the family's own.
+pub(super) fn resolved(library: &Library, name: &str) -> Result<toml::Table, Vec<Diagnostic>> {
+    let mut diags = Vec::new();
+    let mut merged: Option<Table> = None;
+    for (_, document) in line(library, name, &mut diags).iter().rev() {
+        merged = Some(match merged {
+            None => alone(&document.table, &mut diags),
+            Some(base) => merge(&inherited(&base), &document.table, &mut diags),
+        });
+    }
+    let Some(mut table) = merged.filter(|_| !has_errors(&diags)) else { return Err(diags) };
+    gguf(library, &mut table, &mut diags);
+    let entries = table.entries.iter();
+    Ok(entries.map(|(key, node)| (key.name.node.clone(), node.to_toml())).collect())
+}
+
 /// A family and its bases, the family first.
 fn line<'a>(
     library: &'a Library,
@@ -306,27 +322,4 @@ pub(crate) fn registry(manifests: &BTreeMap<String, Manifest>) -> Vec<Diagnostic
         }
     }
     diags
-}
-
-/// Every family of a library; problems are listed once, whichever family shows them.
-pub(crate) fn all(
-    library: &Library,
-) -> (BTreeMap<String, (Manifest, Vec<GraphFile>)>, Vec<Diagnostic>) {
-    let mut diags: Vec<Diagnostic> = library.diagnostics().to_vec();
-    let mut families = BTreeMap::new();
-    for name in library.families() {
-        match load(library, name) {
-            Ok(family) => {
-                families.insert(name.to_owned(), family);
-            }
-            Err(found) => {
-                for diagnostic in found {
-                    if !diags.contains(&diagnostic) {
-                        diags.push(diagnostic);
-                    }
-                }
-            }
-        }
-    }
-    (families, diags)
 }

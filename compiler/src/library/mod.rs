@@ -130,6 +130,48 @@ impl Library {
         families::load(self, name)
     }
 
+    /// Lines of a family's own documents, blank and comment lines not counted.
+    pub fn spec_lines(&self, family: &str) -> usize {
+        let manifest = self.families.get(family).map(|document| document.file);
+        let graph = self.graphs.get(&format!("{family}.graph")).map(|graph| graph.file);
+        let files = manifest.into_iter().chain(graph);
+        let told = |line: &&str| !line.is_empty() && !line.starts_with('#') && !line.starts_with("///");
+        files
+            .map(|file| self.sources.file(file).text.lines().map(str::trim).filter(told).count())
+            .sum()
+    }
+
+    /// The documents of a family and its bases: name within a folder of specs, and text; the
+    /// family's own first.
+    pub fn documents(&self, family: &str) -> Vec<(String, String)> {
+        let mut documents = Vec::new();
+        let mut next = Some(family.to_owned());
+        while let Some(name) = next.take() {
+            let graph = format!("{name}.graph");
+            let files = [
+                (format!("{name}.toml"), self.families.get(&name).map(|document| document.file)),
+                (graph.clone(), self.graphs.get(&graph).map(|graph| graph.file)),
+            ];
+            for (shown, file) in files {
+                let Some(file) = file else { continue };
+                if documents.iter().any(|(known, _)| *known == shown) {
+                    return documents;
+                }
+                documents.push((shown, self.sources.file(file).text.clone()));
+            }
+            next = self.base_of(&name).map(str::to_owned);
+        }
+        documents
+    }
+
+    /// A family's manifest with its inheritance applied, as a document of its own.
+    ///
+    /// # Errors
+    /// What keeps the inheritance from being applied.
+    pub fn resolved(&self, family: &str) -> Result<toml::Table, Vec<Diagnostic>> {
+        families::resolved(self, family)
+    }
+
     fn nearest_family(&self, name: &str) -> Option<&str> {
         nearest(name, self.families())
     }
@@ -144,6 +186,11 @@ pub fn load_family(
     name: &str,
 ) -> Result<(Manifest, Vec<GraphFile>), Vec<Diagnostic>> {
     library.load_family(name)
+}
+
+/// What must hold among families: one generic one at most, and no two that take one model type.
+pub fn check_registry(manifests: &BTreeMap<String, Manifest>) -> Vec<Diagnostic> {
+    families::registry(manifests)
 }
 
 fn top(file: FileId) -> Span {

@@ -51,6 +51,8 @@ impl Lowerer<'_> {
             RunMethod::Embedding => &["hidden"],
             RunMethod::Denoising => &["encode", "denoise", "soft_embeddings"],
         };
+        // Graphs of a base that the method does not run are left out.
+        self.graphs.retain(|graph| wanted.contains(&graph.name.node.as_str()));
         for name in wanted {
             if self.graphs.iter().any(|graph| graph.name.node == *name) {
                 continue;
@@ -146,7 +148,7 @@ impl Lowerer<'_> {
         let rust = frame.variable(name);
         params.push(Variable { name: rust.clone(), shape: shape.clone(), optional });
         let operand = Operand::Variable { name: rust, borrowed: true, optional };
-        Value::Array { operand, shape, optional, present }
+        Value::Array { operand, shape, optional, present, id: super::new_id() }
     }
 
     pub(super) fn call_block(

@@ -571,7 +571,7 @@ impl Lowerer<'_> {
         let short = path_text.trim_end_matches(".weight").to_owned();
         let field = frame.field(&short, FieldKind::Tensor(decl), span);
         let operand = Operand::Field(field);
-        Some(Value::Array { operand, shape: polys, optional: false, present: None })
+        Some(Value::Array { operand, shape: polys, optional: false, present: None, id: super::new_id() })
     }
 
     /// `has("layer_scalar")`: whether the checkpoint holds a tensor here.
@@ -601,7 +601,7 @@ impl Value {
     pub(super) fn of(variable: &Variable) -> Self {
         let Variable { name, shape, optional } = variable.clone();
         let operand = Operand::Variable { name, borrowed: false, optional };
-        Value::Array { operand, shape, optional, present: None }
+        Value::Array { operand, shape, optional, present: None, id: super::new_id() }
     }
 
     pub(super) fn is_array(&self) -> bool {

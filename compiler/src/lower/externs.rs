@@ -333,7 +333,12 @@ impl Lowerer<'_> {
         if ext.class.module && !is_array {
             return Some(None);
         }
+        let may_be_none =
+            matches!(param.ty.as_ref().map(|ty| &ty.node), Some(ParamType::Optional(_)));
         Some(Some(match value {
+            Value::Array { operand, optional: false, .. } if may_be_none => {
+                Operand::Some(Box::new(operand))
+            }
             Value::Array { operand, .. } => operand,
             Value::None => Operand::None,
             Value::Scalar(scalar) if is_array => {

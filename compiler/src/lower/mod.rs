@@ -60,6 +60,8 @@ enum Value {
         optional: bool,
         /// When it is there, where the config settles that.
         present: Option<Box<Scalar>>,
+        /// Tells apart two arrays that were bound to one Rust name.
+        id: usize,
     },
     /// No array.
     None,
@@ -259,6 +261,12 @@ impl Frame {
             None => self.temporary(wanted),
         }
     }
+}
+
+/// A number that no other array has.
+fn new_id() -> usize {
+    static NEXT: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+    NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed)
 }
 
 impl Value {

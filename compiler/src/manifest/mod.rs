@@ -13,6 +13,7 @@ mod weights;
 
 pub(crate) use family::inherited;
 pub use layers::ONLY_KIND;
+pub(crate) use sections::section_schema;
 
 use crate::source::{FileId, Span, Spanned};
 use crate::syntax::ast::Expr;

@@ -105,6 +105,32 @@ const SECTIONS: &[(&str, &[(&str, Holds)])] = &[
     ),
 ];
 
+/// The JSON Schema of a section.
+pub(crate) fn section_schema(name: &str) -> serde_json::Value {
+    let keys = SECTIONS.iter().find(|(known, _)| *known == name).map_or([].as_slice(), |(_, keys)| keys);
+    table_schema(keys)
+}
+
+fn table_schema(keys: &[(&str, Holds)]) -> serde_json::Value {
+    let properties: serde_json::Map<String, serde_json::Value> =
+        keys.iter().map(|(name, holds)| ((*name).to_owned(), key_schema(holds))).collect();
+    serde_json::json!({ "type": "object", "properties": properties, "additionalProperties": false })
+}
+
+fn key_schema(holds: &Holds) -> serde_json::Value {
+    use serde_json::json;
+    match holds {
+        Expr => json!({ "type": ["string", "number", "boolean", "array"] }),
+        Any => json!({}),
+        Keys(keys) => table_schema(keys),
+        Data(Text) => json!({ "type": "string" }),
+        Data(Number) => json!({ "type": "number" }),
+        Data(Switch) => json!({ "type": "boolean" }),
+        Data(Texts) => json!({ "anyOf": [{ "type": "string" }, { "type": "array", "items": { "type": "string" } }] }),
+        Data(Ints) => json!({ "anyOf": [{ "type": "integer" }, { "type": "array", "items": { "type": "integer" } }] }),
+    }
+}
+
 /// Names of the sections kept as data.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     SECTIONS.iter().map(|(name, _)| *name)

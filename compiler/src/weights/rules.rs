@@ -76,7 +76,12 @@ fn rule(
     // Steps behind the one that makes parts belong to each target.
     let mut apart = false;
     for step in &steps {
+        let (step, only) = match step {
+            Step::Target(at, step) => (&**step, Some(*at)),
+            step => (step, None),
+        };
         let lowered = match step {
+            Step::Target(..) => continue,
             Step::Deal { parts, axis } => {
                 apart = true;
                 let axis = number(axis)?;
@@ -122,7 +127,9 @@ fn rule(
                 dtype: *dtype,
             },
         };
-        if apart {
+        if let Some(target) = only {
+            rule = rule.target_step(target, lowered);
+        } else if apart {
             for target in 0..to.len() {
                 rule = rule.target_step(target, lowered.clone());
             }

@@ -26,6 +26,7 @@ pub const STEPS: &[&str] = &[
     "scale",
     "dequantise",
     "scale_blocks",
+    "target",
 ];
 
 /// A transform of tensors; numbers are expressions over the config, axes may be negative.
@@ -80,6 +81,8 @@ pub enum Step {
     Scale(Expr),
     /// `dequantise()`
     Dequantise,
+    /// `target(0, transpose(0, 2, 1))`: a step of one target only.
+    Target(usize, Box<Step>),
     /// `scale_blocks(128, 128, "bfloat16")`: 8-bit floats times a scale for each block.
     ScaleBlocks {
         /// Rows and columns of a block.
@@ -101,6 +104,7 @@ impl Step {
                 [axis].into_iter().chain(start).chain(stop).collect()
             }
             Step::Add(value) | Step::Scale(value) => vec![value],
+            Step::Target(_, step) => step.numbers(),
             Step::Stack(_)
             | Step::Flatten(_)
             | Step::ViewAs(_)
@@ -108,6 +112,11 @@ impl Step {
             | Step::Dequantise
             | Step::ScaleBlocks { .. } => Vec::new(),
         }
+    }
+
+    /// Whether it works on all sources or targets at once.
+    fn joins(&self) -> bool {
+        self.parts() || matches!(self, Step::Stack(_) | Step::Concat(_) | Step::Target(..))
     }
 
     /// Whether it makes one part for each target.
@@ -197,6 +206,13 @@ fn targets(map: &WeightMap, steps: &[Step], captures: &[String], diags: &mut Vec
                 .help("end `do` with `split([a, b], axis)`, `chunk(axis)` or `deal(n, axis)`"),
         ),
         _ => {}
+    }
+    for step in steps {
+        if let Step::Target(at, _) = step
+            && *at >= map.to.len()
+        {
+            diags.push(wrong(format!("there is no target {at}: they count from 0")));
+        }
     }
     if let Some(at) = parting
         && steps
@@ -320,6 +336,17 @@ fn step(call: &Call, whole: &Expr, captures: &[String]) -> Result<Parsed, Fault>
             Step::ScaleBlocks { block: [rows, columns], dtype: dtype(ty)? }
         }
         ("scale_blocks", _) => return Err(usage("scale_blocks(128, 128, \"bfloat16\")")),
+        ("target", [at, inner]) => {
+            let at = number(at).and_then(|at| usize::try_from(at).ok());
+            let (Some(at), ExprKind::Call(inner_call)) = (at, &inner.kind) else {
+                return Err(usage("target(0, transpose(0, 2, 1))"));
+            };
+            match step(inner_call, inner, captures)? {
+                Parsed::Step(inner) if !inner.joins() => Step::Target(at, Box::new(inner)),
+                _ => return Err(usage("target(0, transpose(0, 2, 1))")),
+            }
+        }
+        ("target", _) => return Err(usage("target(0, transpose(0, 2, 1))")),
         _ => {
             let error = Diagnostic::error(
                 Code::WeightStep,

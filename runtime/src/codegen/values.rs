@@ -1,7 +1,7 @@
 //! Values of a config in generated code: what a manifest's expressions come down to.
 
 use specc_checkpoint::config::{Key, Reader};
-use specc_checkpoint::map::Present;
+use specc_checkpoint::map::{Match, Present};
 use specc_checkpoint::tensors::Dtype as StoredType;
 
 use crate::{Error, Result};
@@ -187,12 +187,36 @@ pub fn dtype(name: &str) -> Result<StoredType> {
         .ok_or_else(|| Error::Check(format!("{name:?} is no type of a stored tensor")))
 }
 
-/// The size of an axis of the first tensor that a pattern finds; -1 when it finds none.
+/// What a pattern of a weight map caught, as a number.
+///
+/// # Errors
+/// When it caught none, or no number.
+pub fn capture(found: &Match<'_>, name: &str) -> Result<i64> {
+    found.int(name).ok_or_else(|| Error::Check(format!("{{{name}}} caught no number")))
+}
+
+/// Whether the checkpoint holds a tensor that the pattern fits.
+///
+/// # Errors
+/// When the pattern is none.
+pub fn any_stored(present: &Present, pattern: &str) -> Result<bool> {
+    present.any(pattern).map_err(Error::Weights)
+}
+
+/// How many tensors of the checkpoint the pattern fits.
+///
+/// # Errors
+/// When the pattern is none.
+pub fn count_stored(present: &Present, pattern: &str) -> Result<i64> {
+    present.count(pattern).map_err(Error::Weights)
+}
+
+/// The size of an axis of the first tensor that a pattern finds; 0 when it finds none.
 ///
 /// # Errors
 /// When the pattern is none.
 pub fn stored_dim(present: &Present, pattern: &str, axis: i64) -> Result<i64> {
-    Ok(present.dim(pattern, axis).map_err(Error::Weights)?.unwrap_or(-1))
+    Ok(present.dim(pattern, axis).map_err(Error::Weights)?.unwrap_or(0))
 }
 
 /// The stored type of the first tensor that a pattern finds; empty when it finds none.

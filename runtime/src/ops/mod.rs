@@ -5,6 +5,7 @@
 mod activation;
 mod arith;
 mod experts;
+mod optional;
 mod reduce;
 mod router;
 mod shape;
@@ -12,6 +13,7 @@ mod shape;
 pub use activation::*;
 pub use arith::*;
 pub use experts::*;
+pub use optional::*;
 pub use reduce::*;
 pub use router::*;
 pub use shape::*;

@@ -1,0 +1,54 @@
+//! All checks of specs: each family, and the set of them.
+
+use std::collections::{BTreeMap, HashSet};
+
+use crate::compile::{self, Checked};
+use crate::diag::Diagnostic;
+use crate::library::{Library, check_registry};
+use crate::manifest::Manifest;
+
+/// What came of checking families.
+#[derive(Debug, Clone, Default)]
+pub struct Checks {
+    /// Those without errors.
+    pub families: BTreeMap<String, Checked>,
+    /// Every finding once, whichever family shows it.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Checks families of a library and what must hold among all of them.
+pub fn check_families(library: &Library, names: &[String]) -> Checks {
+    let mut checks = Checks::default();
+    let mut seen = HashSet::new();
+    let mut add = |diagnostics: &mut Vec<Diagnostic>, found: Vec<Diagnostic>| {
+        for diagnostic in found {
+            if seen.insert(format!("{diagnostic:?}")) {
+                diagnostics.push(diagnostic);
+            }
+        }
+    };
+    add(&mut checks.diagnostics, library.diagnostics().to_vec());
+    for name in names {
+        match compile::check(library, name) {
+            Ok(checked) => {
+                checks.families.insert(name.clone(), checked);
+            }
+            Err(found) => add(&mut checks.diagnostics, found),
+        }
+    }
+    let mut manifests: BTreeMap<String, Manifest> = BTreeMap::new();
+    for name in library.families() {
+        if let Ok((manifest, _)) = library.load_family(name) {
+            manifests.insert(name.to_owned(), manifest);
+        }
+    }
+    // Of the whole set, what concerns the families asked for.
+    let files: HashSet<_> = names.iter().filter_map(|name| library.family_file(name)).collect();
+    let among = check_registry(&manifests).into_iter().filter(|finding| {
+        let labels = finding.labels.iter().chain([&finding.primary]);
+        labels.into_iter().any(|label| files.contains(&label.span.file))
+    });
+    let among = among.collect();
+    add(&mut checks.diagnostics, among);
+    checks
+}

@@ -1,0 +1,111 @@
+//! A spec against a model folder: config and tensor headers, no weights.
+
+mod inventory;
+mod report;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use specc_checkpoint::config::{ConfigFile, QuantizationConfig};
+use specc_checkpoint::tensors::TensorIndex;
+
+use crate::diag::{Code, Diagnostic};
+use crate::expr::{ConfigValues, evaluate};
+use crate::manifest::Manifest;
+use crate::source::{FileId, Span};
+
+pub use inventory::{Need, inventory};
+pub use report::{Report, check};
+
+/// What a model folder holds.
+#[derive(Debug)]
+pub struct Model {
+    /// The folder.
+    pub folder: PathBuf,
+    /// config.json
+    pub config: ConfigFile,
+    /// Headers of the safetensors files.
+    pub tensors: TensorIndex,
+    /// How modules are quantised, as config.json says.
+    pub quant: QuantizationConfig,
+}
+
+impl Model {
+    /// Reads config.json and the headers of the safetensors files.
+    ///
+    /// # Errors
+    /// Files that are missing or broken, each in one line.
+    pub fn open(folder: &Path) -> Result<Model, Vec<String>> {
+        let mut problems = Vec::new();
+        let config = match ConfigFile::open(folder) {
+            Ok(config) => Some(config),
+            Err(error) => {
+                problems.push(error.to_string());
+                None
+            }
+        };
+        let tensors = match TensorIndex::open(folder) {
+            Ok(tensors) => Some(tensors),
+            Err(errors) => {
+                problems.extend(errors.iter().map(ToString::to_string));
+                None
+            }
+        };
+        let (Some(config), Some(tensors)) = (config, tensors) else { return Err(problems) };
+        let quant = QuantizationConfig::read(&config.under(&["", "text_config"]))
+            .map_err(|error| vec![error.to_string()])?;
+        Ok(Model { folder: folder.to_owned(), config, tensors, quant })
+    }
+}
+
+/// The family that takes a config: the targeted ones first, then the generic one.
+///
+/// # Errors
+/// No family answers to the model type, or none of those that do accepts the config; `at` is where
+/// the finding is shown.
+pub fn pick<'m>(
+    manifests: &'m BTreeMap<String, Manifest>,
+    config: &ConfigFile,
+    at: FileId,
+) -> Result<&'m Manifest, Box<Diagnostic>> {
+    let shown = Span { file: at, start: 0, end: 0 };
+    let Some(word) = config.model_type() else {
+        return Err(Box::new(
+            Diagnostic::error(Code::NoFamily, shown, "config.json has no `model_type`")
+                .help("name the family with --family"),
+        ));
+    };
+    let answers = |manifest: &&Manifest| manifest.family.model_types.iter().any(|known| known.node == word);
+    let (generic, targeted): (Vec<&Manifest>, Vec<&Manifest>) =
+        manifests.values().filter(answers).partition(|manifest| manifest.family.generic);
+    let mut refused = Vec::new();
+    for manifest in targeted.into_iter().chain(generic) {
+        if accepts(manifest, config) {
+            return Ok(manifest);
+        }
+        refused.push(manifest.family.name.node.clone());
+    }
+    let mut error =
+        Diagnostic::error(Code::NoFamily, shown, format!("no family takes the model type {word:?}"));
+    if refused.is_empty() {
+        let known = manifests.values().flat_map(|manifest| &manifest.family.model_types);
+        let known: Vec<&str> = known.map(|known| known.node.as_str()).collect();
+        if let Some(near) = crate::diag::nearest(word, known.iter().copied()) {
+            error = error.note(format!("the nearest known model type is `{near}`"));
+        }
+        error = error
+            .help("name a family that computes alike with --family")
+            .help("start a spec of its own: `specc new NAME --model DIR`");
+    } else {
+        let names = crate::diag::one_of(refused.iter().map(String::as_str));
+        error = error.note(format!("{names} answers to it, and its `accepts` refuses this config"));
+    }
+    Err(Box::new(error))
+}
+
+/// Whether the config meets the family's own condition; one that cannot be read does not.
+fn accepts(manifest: &Manifest, config: &ConfigFile) -> bool {
+    let Some(condition) = &manifest.family.accepts else { return true };
+    let values: Option<ConfigValues> = evaluate(manifest, config).ok();
+    values.is_some_and(|values| crate::expr::truth(condition, &values).unwrap_or(false))
+}

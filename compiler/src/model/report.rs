@@ -1,0 +1,248 @@
+//! What `specc check --model` says.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use specc_checkpoint::map::{Plan, plan};
+use specc_checkpoint::quant::{QuantError, Stored, module};
+
+use super::inventory::{Need, inventory};
+use super::Model;
+use crate::diag::{Code, Diagnostic};
+use crate::expr::{LayerValues, evaluate, evaluate_layers};
+use crate::ir::Program;
+use crate::manifest::Manifest;
+use crate::source::Span;
+use crate::weights::weight_map;
+
+/// What was found about a model, when nothing is wrong with it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Report {
+    /// The family's name.
+    pub family: String,
+    /// Layers by kind and storage.
+    pub layers: Vec<(String, String, usize)>,
+    /// Tensors that the graph loads.
+    pub tensors: usize,
+    /// Tensors that were dropped.
+    pub dropped: usize,
+    /// Bytes of all stored tensors.
+    pub bytes: u64,
+    /// How modules are stored, by description.
+    pub modules: BTreeMap<String, usize>,
+}
+
+/// Checks a family against a model folder. Warnings come with the report.
+///
+/// # Errors
+/// Everything that keeps the model from being loaded by this family.
+pub fn check(
+    manifest: &Manifest,
+    program: &Program,
+    model: &Model,
+) -> Result<(Report, Vec<Diagnostic>), Vec<Diagnostic>> {
+    let config = evaluate(manifest, &model.config)?;
+    let layers = evaluate_layers(manifest, &config)?;
+    let map = weight_map(manifest, &config)?;
+    let top = manifest.family.name.span;
+    let plan = plan(&model.tensors, &map, &model.quant).map_err(|problems| {
+        let report = |error: &_| Diagnostic::error(Code::WeightMapFailed, top, format!("{error}"));
+        problems.iter().map(report).collect::<Vec<_>>()
+    })?;
+    let has = |name: &str| plan.get(name).is_some();
+    let needs = inventory(program, &config, &layers, &has)?;
+    let mut diags = audit(&plan, &needs, top);
+    let mut modules = BTreeMap::new();
+    for (name, need) in &needs {
+        match stored(&plan, model, name, need) {
+            Ok(Some(how)) => *modules.entry(how).or_insert(0) += 1,
+            Ok(None) => {}
+            Err(message) => diags.push(Diagnostic::error(Code::TensorShape, need.span, message)),
+        }
+    }
+    let mut diags = once(diags);
+    let failed = !diags.is_empty();
+    diags.extend(unread(model, top));
+    if failed {
+        return Err(diags);
+    }
+    let report = Report {
+        family: manifest.family.name.node.clone(),
+        layers: by_kind(&layers),
+        tensors: needs.len(),
+        dropped: plan.dropped().len(),
+        bytes: model.tensors.total_bytes(),
+        modules,
+    };
+    Ok((report, diags))
+}
+
+fn audit(plan: &Plan, needs: &BTreeMap<String, Need>, top: Span) -> Vec<Diagnostic> {
+    let names = needs.keys().map(String::as_str);
+    let (missing, unexplained) = plan.audit(names, []);
+    let mut places: BTreeMap<String, Span> = BTreeMap::new();
+    for (name, need) in needs {
+        if plan.get(name).is_none() {
+            places.entry(alike(name)).or_insert(need.span);
+        }
+    }
+    let mut diags = Vec::new();
+    for one in missing {
+        let span = places.get(&alike(&one.names)).copied().unwrap_or(top);
+        diags.push(Diagnostic::error(Code::MissingTensor, span, one.to_string()));
+    }
+    for one in unexplained {
+        diags.push(
+            Diagnostic::error(Code::UnexplainedTensor, top, one.to_string())
+                .help("use it in the graph, rename it under [[weights.map]], or drop it: drop = [\"...\"]"),
+        );
+    }
+    diags
+}
+
+/// A name with its numbers (and ranges of them) made alike.
+fn alike(name: &str) -> String {
+    let mut out = String::new();
+    let mut chars = name.chars().peekable();
+    while let Some(c) = chars.next() {
+        if c == '{' {
+            while chars.next().is_some_and(|c| c != '}') {}
+            out.push('#');
+        } else if c.is_ascii_digit() {
+            while chars.next_if(char::is_ascii_digit).is_some() {}
+            out.push('#');
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+/// How a module's weight is stored; none for other tensors. The error says what does not fit.
+fn stored(plan: &Plan, model: &Model, name: &str, need: &Need) -> Result<Option<String>, String> {
+    let Some(found) = plan.get(name) else { return Ok(None) };
+    let path = name.strip_suffix(".weight").or_else(|| (name == "weight").then_some(""));
+    if let (true, Some(path)) = (need.quantised, path) {
+        return match module(plan, &model.quant, path, &need.shape) {
+            Ok(Stored::Dense(dtype)) => Ok(Some(dtype.to_string())),
+            Ok(Stored::Quantised(params)) => Ok(Some(params.to_string())),
+            // Reported as missing already, when the weight itself is.
+            Err(error @ QuantError::Missing { .. }) | Err(error @ QuantError::Wrong { .. }) => {
+                Err(with_sources(plan, found, error.to_string()))
+            }
+        };
+    }
+    if found.node.shape != need.shape {
+        let message = format!(
+            "tensor {name:?}: the graph needs {:?}, the checkpoint holds {} {:?}",
+            need.shape, found.node.dtype, found.node.shape
+        );
+        return Err(with_sources(plan, found, message));
+    }
+    Ok(None)
+}
+
+fn with_sources(plan: &Plan, found: &specc_checkpoint::map::Derived, message: String) -> String {
+    let sources = plan.sources(&found.node);
+    match (found.rule, sources.first()) {
+        (Some(_), Some(first)) => format!("{message} (made from {first})"),
+        _ => message,
+    }
+}
+
+/// Findings that differ in their numbers only, as one each.
+fn once(diags: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    let mut seen: BTreeMap<(Code, String), (Diagnostic, usize)> = BTreeMap::new();
+    let mut order = Vec::new();
+    for diagnostic in diags {
+        let key = (diagnostic.code, alike(&diagnostic.message));
+        match seen.get_mut(&key) {
+            Some((_, count)) => *count += 1,
+            None => {
+                order.push(key.clone());
+                seen.insert(key, (diagnostic, 1));
+            }
+        }
+    }
+    order
+        .into_iter()
+        .filter_map(|key| seen.remove(&key))
+        .map(|(diagnostic, count)| match count {
+            1 => diagnostic,
+            _ => diagnostic.note(format!("and {} more like this", count - 1)),
+        })
+        .collect()
+}
+
+fn unread(model: &Model, top: Span) -> Vec<Diagnostic> {
+    let warn = |unread: specc_checkpoint::config::Unread<'_>| {
+        let mut value = unread.value.to_string();
+        if value.chars().count() > 60 {
+            value = value.chars().take(57).chain("...".chars()).collect();
+        }
+        Diagnostic::warning(
+            Code::UnknownConfigKey,
+            top,
+            format!("config.json: nobody reads `{}` = {value}", unread.path),
+        )
+        .help("read it under [config] if it changes what is computed; otherwise say `ignored = true` there")
+    };
+    model.config.unread().into_iter().map(warn).collect()
+}
+
+fn by_kind(layers: &[LayerValues]) -> Vec<(String, String, usize)> {
+    let mut kinds: Vec<(String, String, usize)> = Vec::new();
+    for layer in layers {
+        let params: Vec<String> = layer.params.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+        let storage = match params.as_slice() {
+            [] => layer.storage.clone(),
+            _ => format!("{} ({})", layer.storage, params.join(", ")),
+        };
+        match kinds.iter_mut().find(|(kind, known, _)| *kind == layer.kind && *known == storage) {
+            Some((.., count)) => *count += 1,
+            None => kinds.push((layer.kind.clone(), storage, 1)),
+        }
+    }
+    kinds
+}
+
+impl Report {
+    /// As lines of text.
+    pub fn text(&self) -> String {
+        let mut out = format!("family    {}\n", self.family);
+        let kinds: Vec<String> = self
+            .layers
+            .iter()
+            .map(|(kind, storage, count)| {
+                if kind == crate::manifest::ONLY_KIND {
+                    format!("{count} with cache {storage}")
+                } else {
+                    format!("{count} {kind} with cache {storage}")
+                }
+            })
+            .collect();
+        // Writing to a String cannot fail.
+        let _ = writeln!(out, "layers    {}", kinds.join(", "));
+        let _ = writeln!(
+            out,
+            "tensors   {} used, {} dropped, {}",
+            self.tensors,
+            self.dropped,
+            size(self.bytes)
+        );
+        for (how, count) in &self.modules {
+            let _ = writeln!(out, "modules   {count} stored as {how}");
+        }
+        out
+    }
+}
+
+fn size(bytes: u64) -> String {
+    let value = bytes as f64;
+    match bytes {
+        0..=9_999 => format!("{bytes} bytes"),
+        10_000..=9_999_999 => format!("{:.1} kB", value / 1e3),
+        10_000_000..=9_999_999_999 => format!("{:.1} MB", value / 1e6),
+        _ => format!("{:.1} GB", value / 1e9),
+    }
+}
