@@ -112,10 +112,9 @@ pub(super) fn call(
             let method = if name == "lower" { "islower" } else { "isupper" };
             super::methods::call(state, &text, method, &[])?.is_true()
         }
-        // A sequence has a length and items; an undefined value has a length, and no more.
+        // A length and a way to get items; an undefined value has both in name.
         "sequence" => {
-            !matches!(kind(value), Kind::Undefined(_) | Kind::View(_) | Kind::Other)
-                && iterate::length(value).is_some()
+            !matches!(kind(value), Kind::View(_) | Kind::Other) && iterate::length(value).is_some()
         }
         "iterable" => iterate::is_iterable(value) || native(value) == Native::Loop,
         "callable" => {

@@ -62,15 +62,16 @@ fn map(state: &mut State<'_, '_>, value: &Value, args: Arguments<'_>) -> Result<
     if !value.is_true() {
         return Ok(Generator::new(vec![]));
     }
-    let mut out = Vec::new();
     if args.positional.is_empty() && args.keywords.contains_key("attribute") {
         let [attribute, default] = args.bind(["attribute", "default"])?;
         let attribute = required(attribute, "map", "attribute")?;
         let default = default.filter(|default| !default.is_none());
-        for item in iterate::items(state, value)? {
-            out.push(path(&item, &attribute, default.as_ref())?);
-        }
-        return Ok(Generator::new(out));
+        return Ok(Generator::collect(|out| {
+            for item in iterate::items(state, value)? {
+                out.push(path(&item, &attribute, default.as_ref())?);
+            }
+            Ok(())
+        }));
     }
     let Some((filter, rest)) = args.positional.split_first() else {
         return fail(FailureKind::Other, "map requires a filter argument");
@@ -80,11 +81,13 @@ fn map(state: &mut State<'_, '_>, value: &Value, args: Arguments<'_>) -> Result<
     };
     let filter = filter.to_owned();
     let rest = with_keywords(rest, &args);
-    for item in iterate::items(state, value)? {
-        state.consume_fuel(8)?;
-        out.push(super::call(state, &filter, &item, &rest)?);
-    }
-    Ok(Generator::new(out))
+    Ok(Generator::collect(|out| {
+        for item in iterate::items(state, value)? {
+            state.consume_fuel(8)?;
+            out.push(super::call(state, &filter, &item, &rest)?);
+        }
+        Ok(())
+    }))
 }
 
 /// Positional arguments with the keyword ones behind them, as a call wants them.
@@ -121,20 +124,21 @@ fn select(
             _ => return type_error("the name of a test must be str"),
         },
     };
-    let mut out = Vec::new();
-    for item in iterate::items(state, value)? {
-        state.consume_fuel(8)?;
-        let looked_at = match &attribute {
-            Some(attribute) => path(&item, attribute, None)?,
-            None => item.clone(),
-        };
-        let answer = match &test {
-            Some((name, rest)) => tests::call(state, name, &looked_at, rest)?,
-            None => looked_at.is_true(),
-        };
-        if answer == wanted {
-            out.push(item);
+    Ok(Generator::collect(|out| {
+        for item in iterate::items(state, value)? {
+            state.consume_fuel(8)?;
+            let looked_at = match &attribute {
+                Some(attribute) => path(&item, attribute, None)?,
+                None => item.clone(),
+            };
+            let answer = match &test {
+                Some((name, rest)) => tests::call(state, name, &looked_at, rest)?,
+                None => looked_at.is_true(),
+            };
+            if answer == wanted {
+                out.push(item);
+            }
         }
-    }
-    Ok(Generator::new(out))
+        Ok(())
+    }))
 }

@@ -46,7 +46,7 @@ pub(super) fn call(
         "first" => {
             args.none()?;
             let first = match kind(value) {
-                Kind::Generator(generator) => generator.next(),
+                Kind::Generator(generator) => generator.next()?,
                 Kind::Str(s) => s.chars().next().map(Value::from),
                 Kind::List(items) | Kind::Tuple(items) => items.first().cloned(),
                 _ => iterate::items(state, value)?.into_iter().next(),
@@ -87,7 +87,7 @@ pub(super) fn call(
                     let pairs = map.iter().map(|(k, v)| Value::from((k.clone(), v.clone())));
                     nested(state, pairs.collect())?
                 }
-                _ => return type_error("Can only get item pairs from a mapping."),
+                _ => Generator::collect(|_| type_error("Can only get item pairs from a mapping.")),
             }
         }
         "dictsort" => dict_sort(state, value, args)?,
@@ -195,17 +195,19 @@ fn unique(state: &mut State<'_, '_>, value: &Value, args: Arguments<'_>) -> Resu
     let [case, attribute] = args.bind(["case_sensitive", "attribute"])?;
     let case = flag(case.as_ref());
     let attribute = attribute.unwrap_or_else(|| Value::from(()));
-    let (mut seen, mut out): (Vec<Value>, Vec<Value>) = (Vec::new(), Vec::new());
-    for item in iterate::items(state, value)? {
-        let key = fold(path(&item, &attribute, None)?, case);
-        iterate::hashable(&key)?;
-        charge(state, seen.len())?;
-        if !seen.iter().any(|other| equal(other, &key)) {
-            seen.push(key);
-            out.push(item);
+    let mut seen: Vec<Value> = Vec::new();
+    Ok(Generator::collect(|out| {
+        for item in iterate::items(state, value)? {
+            let key = fold(path(&item, &attribute, None)?, case);
+            iterate::hashable(&key)?;
+            charge(state, seen.len())?;
+            if !seen.iter().any(|other| equal(other, &key)) {
+                seen.push(key);
+                out.push(item);
+            }
         }
-    }
-    Ok(Generator::new(out))
+        Ok(())
+    }))
 }
 
 fn extreme(state: &mut State<'_, '_>, value: &Value, args: Arguments<'_>) -> Result<Value> {

@@ -27,7 +27,7 @@ pub(in super::super) fn format(
     keywords: &IndexMap<String, Value>,
 ) -> Result<String> {
     let mut formatter = Formatter { positional, keywords, automatic: 0, numbered: None };
-    formatter.run(state, template, 2)
+    formatter.run(state, template, 3)
 }
 
 impl Formatter<'_> {
@@ -93,6 +93,9 @@ impl Formatter<'_> {
             formatter.numbered = Some(manual);
             Ok(())
         };
+        if first.is_empty() && !name.is_empty() {
+            return fail(FailureKind::Other, "KeyError: ''");
+        }
         let mut value = if first.is_empty() || first.bytes().all(|b| b.is_ascii_digit()) {
             numbered(self, !first.is_empty())?;
             let index = if first.is_empty() {

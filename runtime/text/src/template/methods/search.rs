@@ -228,12 +228,8 @@ fn split_blank(s: &str, most: Option<usize>, right: bool) -> Vec<&str> {
             break;
         }
         if parts.len() == most {
-            // What remains keeps its inner blanks, and loses those of its far side.
-            parts.push(if right {
-                rest.trim_start_matches(is_space)
-            } else {
-                rest.trim_end_matches(|_| false)
-            });
+            // What remains keeps the blanks of its far side.
+            parts.push(rest);
             break;
         }
         let cut = if right {

@@ -107,7 +107,18 @@ pub(super) fn call(
                 .collect();
             safe(format::braces::format(state, s, &[], &keywords)?)
         }
-        "encode" | "translate" | "maketrans" => {
+        "encode" => {
+            let [encoding, errors] = args.bind(["encoding", "errors"])?;
+            let encoding = match &encoding {
+                Some(encoding) => string(encoding, name)?.to_lowercase(),
+                None => "utf-8".into(),
+            };
+            if errors.is_some() || !["utf-8", "utf8"].contains(&encoding.as_str()) {
+                return unsupported(format!("the encoding {encoding}"));
+            }
+            Value::from_bytes(s.as_bytes().to_vec())
+        }
+        "translate" | "maketrans" => {
             return unsupported(format!("the method `str.{name}`"));
         }
         _ => match test(s, name) {

@@ -19,7 +19,7 @@ pub(in super::super) fn items(state: &State<'_, '_>, value: &Value) -> Result<Ve
         Kind::List(items) | Kind::Tuple(items) => items.to_vec(),
         Kind::Dict(map) => map.keys().cloned().collect(),
         Kind::Range(range) => range.items().map(super::kind::int).collect(),
-        Kind::Generator(generator) => generator.take(),
+        Kind::Generator(generator) => generator.take()?,
         Kind::View(view) => view.items.clone(),
         _ => return type_error(format!("'{}' object is not iterable", type_name(value))),
     };

@@ -95,32 +95,59 @@ impl Object for Range {
 }
 
 /// An iterator that can be gone through once: what `map`, `select` and others give.
+///
+/// A failure of an item shows when the iterator is used, as with Python's generators.
 #[derive(Debug)]
 pub(in super::super) struct Generator {
     items: Mutex<VecDeque<Value>>,
+    failure: Mutex<Option<minijinja::Error>>,
     type_name: &'static str,
 }
 
 impl Generator {
     pub fn new(items: Vec<Value>) -> Value {
-        Value::from_object(Self { items: Mutex::new(items.into()), type_name: "generator" })
+        Self::value(items, None, "generator")
     }
 
     pub fn reversed(items: Vec<Value>) -> Value {
-        let type_name = "list_reverseiterator";
-        Value::from_object(Self { items: Mutex::new(items.into()), type_name })
+        Self::value(items, None, "list_reverseiterator")
+    }
+
+    /// Goes on as long as `work` gives items; a failure is kept for the one who uses them.
+    pub fn collect(mut work: impl FnMut(&mut Vec<Value>) -> Result<()>) -> Value {
+        let mut items = Vec::new();
+        let failure = work(&mut items).err();
+        Self::value(items, failure, "generator")
+    }
+
+    fn value(
+        items: Vec<Value>,
+        failure: Option<minijinja::Error>,
+        type_name: &'static str,
+    ) -> Value {
+        let items = Mutex::new(items.into());
+        Value::from_object(Self { items, failure: Mutex::new(failure), type_name })
     }
 
     pub fn type_name(&self) -> &'static str {
         self.type_name
     }
 
-    pub fn take(&self) -> Vec<Value> {
-        std::mem::take(&mut *lock(&self.items)).into()
+    pub fn take(&self) -> Result<Vec<Value>> {
+        match lock(&self.failure).take() {
+            Some(failure) => Err(failure),
+            None => Ok(std::mem::take(&mut *lock(&self.items)).into()),
+        }
     }
 
-    pub fn next(&self) -> Option<Value> {
-        lock(&self.items).pop_front()
+    pub fn next(&self) -> Result<Option<Value>> {
+        match lock(&self.items).pop_front() {
+            Some(item) => Ok(Some(item)),
+            None => match lock(&self.failure).take() {
+                Some(failure) => Err(failure),
+                None => Ok(None),
+            },
+        }
     }
 }
 

@@ -161,13 +161,10 @@ pub(in super::super) fn write_string(out: &mut String, s: &str) {
     out.push(quote);
 }
 
-/// Python's `isprintable`: the standard library's `Debug` escapes by the same categories; behind
-/// another character it leaves combining marks alone.
+/// Python's `isprintable`: `escape_debug` goes by the same categories, and leaves combining marks
+/// alone behind another character.
 pub(in super::super) fn is_printable(c: char) -> bool {
-    if matches!(c, '\\' | '"' | '\'') {
-        return true;
-    }
-    !format!("{:?}", format_args!("a{c}").to_string()).contains('\\')
+    matches!(c, '\\' | '"' | '\'') || format!("a{c}").escape_debug().count() == 2
 }
 
 fn write_bytes(out: &mut String, bytes: &[u8]) {

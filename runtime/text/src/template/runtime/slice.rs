@@ -4,10 +4,10 @@ use minijinja::value::Tuple;
 use minijinja::{State, Value};
 
 use super::kind::{Kind, as_int, kind};
-use super::objects::{Range, fail_undefined};
-use super::{Result, charge, type_error, type_name, value_error};
+use super::objects::{Range, UndefinedValue, fail_undefined};
+use super::{Result, charge, type_name, value_error};
 
-/// `value[start:stop:step]`.
+/// `value[start:stop:step]`; undefined where Python has a TypeError, as Jinja2's subscripts are.
 pub(in super::super) fn slice(
     state: &State<'_, '_>,
     value: &Value,
@@ -18,13 +18,12 @@ pub(in super::super) fn slice(
     }
     let [start, stop, step] = parts;
     let index = |part: &Value| match as_int(part) {
-        Some(i) => Ok(Some(i)),
-        None if part.is_none() => Ok(None),
-        None => type_error(
-            "slice indices must be integers or None or have an __index__ method".to_owned(),
-        ),
+        None if part.is_none() => Some(None),
+        found => found.map(Some),
     };
-    let (start, stop, step) = (index(start)?, index(stop)?, index(step)?);
+    let (Some(start), Some(stop), Some(step)) = (index(start), index(stop), index(step)) else {
+        return Ok(UndefinedValue::missing("slice indices must be integers or none"));
+    };
     match kind(value) {
         Kind::Str(s) => {
             charge(state, s.len())?;
@@ -47,8 +46,7 @@ pub(in super::super) fn slice(
             let stop = start + at.len as i128 * step;
             Ok(Value::from_object(Range { start, stop, step, len: at.len }))
         }
-        Kind::Dict(_) => type_error("unhashable type: 'slice'"),
-        _ => type_error(format!("'{}' object is not subscriptable", type_name(value))),
+        _ => Ok(UndefinedValue::missing(format!("'{}' object has no slices", type_name(value)))),
     }
 }
 
