@@ -30,6 +30,12 @@ pub struct Info {
     /// The same for caches of few bits.
     #[serde(default)]
     pub tolerance_kvq: BTreeMap<String, f64>,
+    /// What the case exercises.
+    #[serde(default)]
+    pub features: Vec<String>,
+    /// The type of the weights.
+    #[serde(default)]
+    pub weights: String,
     /// Whether `greedy` must agree to the token.
     #[serde(default)]
     pub greedy_exact: bool,
@@ -51,10 +57,13 @@ impl Case {
     /// Where either is missing or not what it should be.
     pub fn read(dir: &Path) -> Result<Self> {
         let name = dir.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-        let text = std::fs::read_to_string(dir.join("case.json")).with_context(|| format!("{name}: case.json"))?;
+        let text = std::fs::read_to_string(dir.join("case.json"))
+            .with_context(|| format!("{name}: case.json"))?;
         let info = serde_json::from_str(&text).with_context(|| format!("{name}: case.json"))?;
-        let bytes = std::fs::read(dir.join("expected.safetensors")).with_context(|| format!("{name}: expected.safetensors"))?;
-        let file = SafeTensors::deserialize(&bytes).with_context(|| format!("{name}: expected.safetensors"))?;
+        let bytes = std::fs::read(dir.join("expected.safetensors"))
+            .with_context(|| format!("{name}: expected.safetensors"))?;
+        let file = SafeTensors::deserialize(&bytes)
+            .with_context(|| format!("{name}: expected.safetensors"))?;
         let mut arrays = BTreeMap::new();
         for (key, view) in file.tensors() {
             let words = view.data().chunks_exact(4).map(|b| [b[0], b[1], b[2], b[3]]);
@@ -87,8 +96,10 @@ impl Case {
 
     /// The cases of this crate, or those of `$SPECC_PARITY_DIR`.
     pub fn root() -> PathBuf {
-        std::env::var_os("SPECC_PARITY_DIR")
-            .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/parity"), PathBuf::from)
+        std::env::var_os("SPECC_PARITY_DIR").map_or_else(
+            || Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/parity"),
+            PathBuf::from,
+        )
     }
 
     /// An input or a greedy continuation.
@@ -115,7 +126,8 @@ impl Case {
     /// # Errors
     /// Where `case.json` does not say.
     pub fn tolerance(&self, key: &str) -> Result<f64> {
-        let of = if key.starts_with("kvq") { &self.info.tolerance_kvq } else { &self.info.tolerance };
+        let of =
+            if key.starts_with("kvq") { &self.info.tolerance_kvq } else { &self.info.tolerance };
         of.get(key).copied().with_context(|| format!("{}: no tolerance for {key}", self.name))
     }
 }

@@ -7,7 +7,10 @@ use anyhow::{Context, Result};
 
 /// Lines that say something: neither blank nor a comment.
 pub fn counted(text: &str) -> usize {
-    text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#') && !line.starts_with("///")).count()
+    text.lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty() && !line.starts_with('#') && !line.starts_with("///"))
+        .count()
 }
 
 /// Lines of a family's manifest and of the graph file beside it.
@@ -16,7 +19,8 @@ pub fn counted(text: &str) -> usize {
 /// Where the manifest cannot be read.
 pub fn of_family(specs: &Path, family: &str) -> Result<usize> {
     let manifest = specs.join(format!("{family}.toml"));
-    let text = std::fs::read_to_string(&manifest).with_context(|| manifest.display().to_string())?;
+    let text =
+        std::fs::read_to_string(&manifest).with_context(|| manifest.display().to_string())?;
     let graph = std::fs::read_to_string(specs.join(format!("{family}.graph"))).unwrap_or_default();
     Ok(counted(&text) + counted(&graph))
 }

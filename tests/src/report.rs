@@ -42,7 +42,9 @@ pub fn table(findings: &[Finding]) -> String {
     for (case, row) in rows {
         let cells: Vec<String> = row
             .iter()
-            .map(|f| format!("{} {:.1e}{}", f.array, f.difference, if f.passes() { "" } else { "!" }))
+            .map(|f| {
+                format!("{} {:.1e}{}", f.array, f.difference, if f.passes() { "" } else { "!" })
+            })
             .collect();
         let _ = writeln!(text, "{case:24} {}", cells.join("  "));
     }
@@ -78,7 +80,9 @@ pub fn document(findings: &[Finding], specs: &Path) -> Result<String> {
             .iter()
             .filter(|f| f.array != "greedy")
             .max_by(|a, b| (a.difference / a.tolerance).total_cmp(&(b.difference / b.tolerance)));
-        let theirs = reference.get(*family).or_else(|| rows.first().and_then(|f| reference.get(&f.model_type)));
+        let theirs = reference
+            .get(*family)
+            .or_else(|| rows.first().and_then(|f| reference.get(&f.model_type)));
         let _ = writeln!(
             text,
             "| {family} | {} | {} | {} | {} |",

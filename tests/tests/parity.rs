@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex};
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use specc_tests::case::Case;
+use specc_tests::compare::relative_difference;
 use specc_tests::engine::{Cache, Model};
 use specc_tests::report::{self, Finding};
-use specc_tests::compare::relative_difference;
 
 /// Appends of the `chunked` and `kvq*` arrays: 9, 7, then one by one.
 fn chunks(length: usize) -> Vec<usize> {
@@ -58,7 +58,11 @@ fn run(case: &Case) -> anyhow::Result<Vec<Finding>> {
                 let (expected, _) = case.ints("greedy")?;
                 let ours = model.greedy(ids, expected.len())?;
                 let wrong = ours.iter().zip(expected).filter(|(a, b)| a != b).count();
-                note("greedy", wrong as f64, if case.info.greedy_exact { 0.0 } else { expected.len() as f64 });
+                note(
+                    "greedy",
+                    wrong as f64,
+                    if case.info.greedy_exact { 0.0 } else { expected.len() as f64 },
+                );
                 continue;
             }
             other => match cache_of(other) {
