@@ -23,6 +23,9 @@ pub struct Policy {
     pub dequantise: bool,
     /// Dense float16 and bfloat16 weights become float32 at load: BLAS has no product for them.
     pub widen: bool,
+    /// Depthwise convolutions become sums of shifted products: the convolution itself is three to
+    /// six times slower.
+    pub shift_convolutions: bool,
 }
 
 impl Backend {
@@ -47,8 +50,8 @@ impl Backend {
     /// The table.
     pub fn policy(self) -> Policy {
         match self {
-            Backend::Cpu => Policy { dequantise: true, widen: true },
-            Backend::Metal | Backend::Cuda => Policy { dequantise: false, widen: false },
+            Backend::Cpu => Policy { dequantise: true, widen: true, shift_convolutions: true },
+            Backend::Metal | Backend::Cuda => Policy { dequantise: false, widen: false, shift_convolutions: false },
         }
     }
 }

@@ -7,7 +7,7 @@ use super::scan::{self, Scanned, idle};
 use crate::cache::Slot;
 use crate::pass::{Pass, Phase};
 use crate::weights::Loader;
-use crate::{Result, array, ops};
+use crate::{Error, Result, array, ops};
 
 /// Tokens of a prompt that a state space scan takes at once.
 const SSD_CHUNK: i32 = 256;
@@ -17,8 +17,19 @@ const SELECTIVE_CHUNK: i32 = 64;
 /// A depthwise convolution over each token and those before it.
 #[derive(Debug)]
 pub struct CausalConv {
-    weight: Array,
+    taps: Taps,
+    /// Inputs that are kept for the next pass.
+    held: i32,
     bias: Option<Array>,
+}
+
+/// The weights in the form that the device likes.
+#[derive(Debug)]
+enum Taps {
+    /// [C, kernel, 1]
+    Convolution(Array),
+    /// One float32 [C] for each distance, the farthest first.
+    Shifted(Vec<Array>),
 }
 
 impl CausalConv {
@@ -33,16 +44,26 @@ impl CausalConv {
         kernel: i64,
         bias: bool,
     ) -> Result<Self> {
+        let shifted = ld.policy().shift_convolutions;
         ld.at(name, |ld| {
             let weight = ld.tensor("weight", &[channels, kernel, 1])?;
             let bias = if bias { Some(ld.tensor("bias", &[channels])?) } else { None };
-            Ok(CausalConv { weight, bias })
+            CausalConv::of(&weight, bias, shifted)
         })
     }
 
-    #[cfg(test)]
-    pub(super) fn of(weight: Array, bias: Option<Array>) -> Self {
-        CausalConv { weight, bias }
+    pub(super) fn of(weight: &Array, bias: Option<Array>, shifted: bool) -> Result<Self> {
+        let kernel = weight.dim(1);
+        let tap = |j: i32| -> Result<Array> {
+            let tap = ops::reshape(&ops::slice(weight, 1, j, j + 1)?, &[-1])?;
+            Ok(ops::to_f32(&tap)?.contiguous()?)
+        };
+        let taps = if shifted {
+            Taps::Shifted((0..kernel).map(tap).collect::<Result<_>>()?)
+        } else {
+            Taps::Convolution(weight.clone())
+        };
+        Ok(CausalConv { taps, held: kernel - 1, bias })
     }
 
     /// x: [B, L, C] -> [B, L, C]. State: the last `kernel` - 1 inputs.
@@ -52,7 +73,7 @@ impl CausalConv {
     pub fn forward(&self, cx: &mut Pass<'_>, slot: Slot, x: &Array) -> Result<Array> {
         let x = idle(x, cx.real_tokens()?.as_ref(), 0.0)?;
         let [b, l, c] = ops::shape3(&x, "convolution input")?;
-        let held = self.weight.dim(1) - 1;
+        let held = self.held;
         let ends = cx.ends();
         let part = cx.state(slot)?;
         let before = match part.before() {
@@ -60,12 +81,32 @@ impl CausalConv {
             None => mx::zeros_dtype(&[b, held, c], x.dtype())?,
         };
         let input = ops::concat(&[&before, &x], 1)?;
-        let y = mx::conv1d(&input, &self.weight, 1, 0, 1, c)?;
+        let y = self.convolve(&input, l)?;
         let state = window(&input, held, &ends.unwrap_or_else(|| vec![l; b as usize]))?;
         part.set(state, Box::new(move |_, keep| window(&input, held, keep)))?;
         match &self.bias {
             Some(bias) => ops::add(&y, bias),
             None => Ok(y),
+        }
+    }
+
+    /// [B, kernel - 1 + L, C] -> [B, L, C]
+    fn convolve(&self, input: &Array, l: i32) -> Result<Array> {
+        match &self.taps {
+            Taps::Convolution(weight) => Ok(mx::conv1d(input, weight, 1, 0, 1, input.dim(2))?),
+            Taps::Shifted(taps) => {
+                let wide = ops::to_f32(input)?;
+                let mut sum: Option<Array> = None;
+                for (j, tap) in (0..).zip(taps) {
+                    let product = ops::mul(&ops::slice(&wide, 1, j, j + l)?, tap)?;
+                    sum = Some(match sum {
+                        Some(sum) => ops::add(&sum, &product)?,
+                        None => product,
+                    });
+                }
+                let none = || Error::input("convolution kernel", "at least one tap", "none");
+                ops::cast_like(&sum.ok_or_else(none)?, input)
+            }
         }
     }
 }

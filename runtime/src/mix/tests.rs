@@ -34,7 +34,7 @@ fn part(x: &Array, from: i32, to: i32) -> Array {
 
 fn layers() -> Vec<Layer> {
     let slot = Slot::new(0);
-    let conv = || CausalConv::of(noise(&[12, 4, 1], 90), Some(noise(&[12], 91)));
+    let conv = || CausalConv::of(&noise(&[12, 4, 1], 90), Some(noise(&[12], 91)), true).unwrap();
     let recurrent = |mix| Layer { storage: "recurrent", mix };
     let (one, two, three) = (conv(), conv(), conv());
     vec![
@@ -195,6 +195,19 @@ fn what_is_taken_back_was_never_there() {
             }
         }
     }
+}
+
+#[test]
+fn shifted_products_are_the_convolution() {
+    let (weight, bias) = (noise(&[12, 4, 1], 11), Some(noise(&[12], 12)));
+    let x = noise(&[2, 9, 12], 13);
+    let [a, b] = [false, true].map(|shifted| {
+        let conv = CausalConv::of(&weight, bias.clone(), shifted).unwrap();
+        let mix: Mix = Box::new(move |cx, x| conv.forward(cx, Slot::new(0), x));
+        let layer = Layer { storage: "recurrent", mix };
+        layer.prompt(&mut layer.caches(), &x)
+    });
+    assert!(distance(&a, &b) < 1e-6);
 }
 
 #[test]

@@ -128,6 +128,7 @@ impl ModelSource {
         let policy = Policy {
             dequantise: real && table.dequantise && !self.options.keep_quantized,
             widen: real && table.widen,
+            ..table
         };
         Ok(Loader::new(self, plan, policy))
     }
