@@ -60,21 +60,7 @@ impl Case {
         let text = std::fs::read_to_string(dir.join("case.json"))
             .with_context(|| format!("{name}: case.json"))?;
         let info = serde_json::from_str(&text).with_context(|| format!("{name}: case.json"))?;
-        let bytes = std::fs::read(dir.join("expected.safetensors"))
-            .with_context(|| format!("{name}: expected.safetensors"))?;
-        let file = SafeTensors::deserialize(&bytes)
-            .with_context(|| format!("{name}: expected.safetensors"))?;
-        let mut arrays = BTreeMap::new();
-        for (key, view) in file.tensors() {
-            let words = view.data().chunks_exact(4).map(|b| [b[0], b[1], b[2], b[3]]);
-            let shape = view.shape().to_vec();
-            let value = match view.dtype() {
-                Dtype::F32 => Expected::Float(words.map(f32::from_le_bytes).collect(), shape),
-                Dtype::I32 => Expected::Int(words.map(i32::from_le_bytes).collect(), shape),
-                other => bail!("{name}: {key} has type {other:?}"),
-            };
-            arrays.insert(key, value);
-        }
+        let arrays = arrays(&dir.join("expected.safetensors"))?;
         Ok(Self { name, dir: dir.to_path_buf(), info, arrays })
     }
 
@@ -130,4 +116,25 @@ impl Case {
             if key.starts_with("kvq") { &self.info.tolerance_kvq } else { &self.info.tolerance };
         of.get(key).copied().with_context(|| format!("{}: no tolerance for {key}", self.name))
     }
+}
+
+/// The arrays of a safetensors file, float32 and int32.
+///
+/// # Errors
+/// Where it cannot be read or holds another type.
+pub fn arrays(path: &Path) -> Result<BTreeMap<String, Expected>> {
+    let bytes = std::fs::read(path).with_context(|| path.display().to_string())?;
+    let file = SafeTensors::deserialize(&bytes).with_context(|| path.display().to_string())?;
+    let mut arrays = BTreeMap::new();
+    for (key, view) in file.tensors() {
+        let words = view.data().chunks_exact(4).map(|b| [b[0], b[1], b[2], b[3]]);
+        let shape = view.shape().to_vec();
+        let value = match view.dtype() {
+            Dtype::F32 => Expected::Float(words.map(f32::from_le_bytes).collect(), shape),
+            Dtype::I32 => Expected::Int(words.map(i32::from_le_bytes).collect(), shape),
+            other => bail!("{}: {key} has type {other:?}", path.display()),
+        };
+        arrays.insert(key, value);
+    }
+    Ok(arrays)
 }
