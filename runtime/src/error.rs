@@ -69,7 +69,10 @@ pub enum Error {
     /// A composition record that cannot be.
     #[error("{0}")]
     Composition(String),
-    /// A set of caches that cannot be used or read back.
+    /// A file of caches that gives none.
+    #[error(transparent)]
+    Persist(#[from] crate::cache::persist::PersistError),
+    /// A set of caches that cannot be used.
     #[error("cache: {0}")]
     Cache(String),
 }

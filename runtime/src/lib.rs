@@ -14,6 +14,7 @@ pub mod cache;
 #[cfg(feature = "cli")]
 pub mod cli;
 pub mod codegen;
+pub mod composition;
 mod error;
 pub mod generate;
 pub mod gguf;

@@ -6,7 +6,7 @@ use mlx_rs::Array;
 
 use crate::array::from_i32s;
 use crate::cache::{
-    CacheSet, LayerCache, Mask, MaskPool, Offset, Read, Scores, Slot, StatePart, Timeline,
+    CacheSet, LayerCache, Mask, MaskPool, Offset, Read, Scores, Slot, Span, StatePart, Timeline,
 };
 use crate::{Error, Result, ops};
 
@@ -192,12 +192,6 @@ impl<'a> Pass<'a> {
         self.tokens
     }
 
-    /// Whether rows are grouped by expert before a product with a stack of them: in all passes but
-    /// those of single tokens.
-    pub fn groups_experts(&self) -> bool {
-        self.tokens > 1 && !matches!(self.phase, Phase::Decode | Phase::AppendKnown)
-    }
-
     /// The position of the first token, taken once at the beginning.
     pub fn offset(&self) -> &Offset {
         &self.offset
@@ -259,7 +253,8 @@ impl<'a> Pass<'a> {
         let LayerCache::Tokens(cache) = layer else {
             return Err(Error::cache(format!("layer {index} keeps no keys and values")));
         };
-        let read = cache.attend(self.phase, k, v, &self.line, &mut self.masks)?;
+        let span = Span { line: &self.line, right: &self.right, n: self.tokens, phase: self.phase };
+        let read = cache.attend(k, v, &span, &mut self.masks)?;
         let y = read.attend(&mut self.masks, q, scores)?;
         if let Some(slot) = self.reads.get_mut(index) {
             *slot = Some(read);
@@ -285,7 +280,8 @@ impl<'a> Pass<'a> {
         let LayerCache::Tokens(cache) = layer else {
             return Err(Error::cache(format!("layer {index} keeps nothing for each token")));
         };
-        cache.store_and_fetch(self.phase, arrays, &self.line, &mut self.masks)
+        let span = Span { line: &self.line, right: &self.right, n: self.tokens, phase: self.phase };
+        cache.store_and_fetch(arrays, &span, &mut self.masks)
     }
 
     /// The next state of a recurrent layer, to be read and set once in this pass. Mixers of one
@@ -363,7 +359,7 @@ impl<'a> Pass<'a> {
             time: self.line.time + self.tokens,
             pads: std::mem::take(&mut self.line.pads),
         };
-        let done = caches.roll(&self.right);
+        let done = caches.roll(&self.right, true);
         if let Err(error) = &done {
             caches.break_off(error.to_string());
         }

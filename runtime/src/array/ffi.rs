@@ -333,6 +333,23 @@ pub fn from_bytes(bytes: &[u8], shape: &[i32], dtype: Dtype) -> Result<Array> {
     Ok(unsafe { Array::from_raw_data(bytes.as_ptr().cast(), shape, dtype) })
 }
 
+/// Calls `f` with the bytes of an array in row-major order.
+///
+/// # Errors
+/// When the array cannot be evaluated.
+pub fn with_bytes<T>(x: &Array, f: impl FnOnce(&[u8]) -> T) -> Result<T> {
+    let x = x.contiguous()?;
+    x.eval()?;
+    let n = x.nbytes();
+    // SAFETY: the array is evaluated and row-major, so that `n` bytes lie at its data; it outlives
+    // the call, and nobody writes to evaluated arrays.
+    let bytes = unsafe {
+        let data = sys::mlx_array_data_uint8(x.as_ptr());
+        if data.is_null() || n == 0 { &[][..] } else { std::slice::from_raw_parts(data, n) }
+    };
+    Ok(f(bytes))
+}
+
 /// Bytes of one element.
 pub fn dtype_bytes(dtype: Dtype) -> usize {
     // SAFETY: a pure function of an enumeration.

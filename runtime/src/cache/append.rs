@@ -19,12 +19,6 @@ impl AppendStore {
         AppendStore { planes: Vec::new(), capacity: 0, len: 0, step, axis }
     }
 
-    /// A store that holds these columns already.
-    pub fn holding(planes: Planes, axis: usize, step: i32) -> Self {
-        let len = planes.first().map_or(0, |p| p.dim(axis as i32));
-        AppendStore { planes, capacity: len, len, step, axis }
-    }
-
     /// Columns in use.
     pub fn len(&self) -> i32 {
         self.len

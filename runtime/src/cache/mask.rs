@@ -65,7 +65,7 @@ impl MaskPool {
     /// included.
     pub(super) fn mask(
         &mut self,
-        rule: Rule,
+        rule: &Rule,
         columns: &Columns,
         line: &Timeline,
         n: i32,
@@ -73,12 +73,12 @@ impl MaskPool {
         if let Some(mask) = plain(rule, columns, line, n) {
             return Ok(mask);
         }
-        let known = self.made.iter().find(|(r, c, _)| *r == rule && c == columns);
+        let known = self.made.iter().find(|(r, c, _)| r == rule && c == columns);
         if let Some((_, _, mask)) = known {
             return Ok(Mask::Array(mask.clone()));
         }
         let mask = build(rule, columns, line, n)?;
-        self.made.push((rule, columns.clone(), mask.clone()));
+        self.made.push((rule.clone(), columns.clone(), mask.clone()));
         Ok(Mask::Array(mask))
     }
 
@@ -98,7 +98,7 @@ impl MaskPool {
 }
 
 /// The mask when no array is needed for it.
-fn plain(rule: Rule, columns: &Columns, line: &Timeline, n: i32) -> Option<Mask> {
+fn plain(rule: &Rule, columns: &Columns, line: &Timeline, n: i32) -> Option<Mask> {
     let oldest = columns.oldest();
     let pad = line.common_pad();
     if line.padded_from(oldest) && (pad.is_none() || pad > Some(oldest)) {
@@ -123,11 +123,11 @@ fn plain(rule: Rule, columns: &Columns, line: &Timeline, n: i32) -> Option<Mask>
     }
 }
 
-fn sees_all(rule: Rule, line: &Timeline, query: i32, column: i32) -> bool {
+fn sees_all(rule: &Rule, line: &Timeline, query: i32, column: i32) -> bool {
     line.pads.iter().all(|&pad| rule.sees(query - pad, column - pad))
 }
 
-fn build(rule: Rule, columns: &Columns, line: &Timeline, n: i32) -> Result<Array> {
+fn build(rule: &Rule, columns: &Columns, line: &Timeline, n: i32) -> Result<Array> {
     let queries = ops::reshape(&ops::arange(line.time, line.time + n)?, &[n, 1])?;
     let keys = ops::expand(&columns.array()?, 0)?;
     let mut mask = ops::less_equal(&keys, &queries)?;

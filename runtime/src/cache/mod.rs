@@ -1,32 +1,46 @@
 //! What layers remember: storages, their composition, and the reads they own.
 //!
-//! A graph declares a [`CacheLayer`] for each layer that remembers something. A [`Composition`]
-//! turns the declarations into a [`CachePlan`], which makes a fresh [`CacheSet`] for each request.
-//! Columns are shared by the rows of a set: column `t` of row `b` holds position `t - pad[b]`, so
-//! that every layer, mask and rope offset follows from one [`Timeline`].
+//! A graph declares a [`CacheLayer`] for each layer that remembers something. A
+//! [`Composition`](crate::composition::Composition) turns the declarations into a [`CachePlan`],
+//! which makes a fresh [`CacheSet`] for each request. Columns are shared by the rows of a set:
+//! column `t` of row `b` holds position `t - pad[b]`, so that every layer, mask and rope offset
+//! follows from one [`Timeline`].
+//!
+//! Three things are kept apart, so that each is written once: where columns lie (one buffer, a
+//! window, pages, rows of their own), how they are written ([`Code`]), and what a query sees of
+//! them ([`Rule`]).
 
 mod append;
 mod codec;
+mod kernels;
 mod layer;
+mod layout;
 mod mask;
+mod paged;
+pub mod persist;
 mod plan;
 mod planes;
 mod read;
 mod rows;
+mod rowwise;
 mod rule;
 mod set;
 mod state;
 mod timeline;
+mod token_rows;
 mod tokens;
 mod window;
 
+pub use codec::{Code, Codes};
+pub(crate) use kernels::lowest;
 pub use layer::{CacheLayer, Param, Slot};
+pub use layout::{Choice, Coding, Growth, Pages, STORAGES, StateLayout, StorageLayout};
 pub use mask::{Mask, MaskPool};
-pub use plan::CachePlan;
-pub(crate) use read::lowest;
+pub use plan::{CachePlan, LayerSize, PlanOptions};
 pub use read::{Read, Scores};
-pub use rule::Rule;
+pub use rule::{Condition, Rule, Term};
 pub use set::{CacheSet, LayerCache};
 pub use state::{Replay, StateCache, StatePart};
 pub use timeline::{Offset, Timeline};
+pub(crate) use tokens::Span;
 pub use tokens::TokenCache;

@@ -1,79 +1,373 @@
+use std::sync::Arc;
+
 use super::append::AppendStore;
-use super::codec::Codec;
-use super::layer::CacheLayer;
-use super::rule::Rule;
+use super::codec::{Code, Codes};
+use super::kernels::{Kernel, Kernels};
+use super::layer::{CacheLayer, Param};
+use super::layout::{Choice, Coding, Growth, Pages, STORAGES, StorageLayout};
+use super::paged::PagedStore;
 use super::set::{CacheSet, LayerCache};
 use super::state::StateCache;
-use super::tokens::{Store, TokenCache};
+use super::tokens::{Conversion, Kind, Store, TokenCache};
 use super::window::WindowStore;
-use crate::{Error, Result};
+use crate::array::dtype_bytes;
+use crate::composition::{AffineKernels, Composition, KvScheme, Start};
+use crate::graph::Autoregressive;
+use crate::pass::{Padding, Pass, Phase};
+use crate::{Array, Dtype, Error, Result};
 
-/// Columns by which buffers grow.
-pub(super) const STEP: i32 = 256;
+/// Positions of a tile of the tiled kernel.
+const TILE: i32 = 512;
+
+/// The head size and the grouping that the 4-bit kernels are for.
+const KV4_HEAD: i32 = 256;
+
+/// What a graph and a caller add to a plan.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct PlanOptions<'a> {
+    /// Whether layers that keep all positions may keep them in pages.
+    pub paging: bool,
+    /// Storages besides the built-in ones.
+    pub storages: &'a [StorageLayout],
+}
 
 /// How the caches of a graph are made, resolved once at load.
 #[derive(Debug, Clone)]
 pub struct CachePlan {
     layers: Vec<Recipe>,
+    sizes: Option<Vec<LayerSize>>,
+    /// Shapes and types of what each layer stores of one token of one row.
+    pub(super) stored: Option<Vec<Vec<(Vec<i32>, Dtype)>>>,
+}
+
+/// What a layer's cache takes in memory.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+pub struct LayerSize {
+    /// Bytes of a token.
+    pub per_token: usize,
+    /// Tokens that are kept at most; `None`: all.
+    pub most: Option<i32>,
+    /// Bytes of a row whatever its length.
+    pub fixed: usize,
 }
 
 #[derive(Debug, Clone)]
 enum Recipe {
-    Tokens { axis: usize, rule: Rule, limit: Option<i32> },
+    Tokens { kind: Arc<Kind>, place: Place, codes: Codes, later: Option<Conversion>, kv4: bool },
     States,
     Nothing,
 }
 
+#[derive(Debug, Clone, Copy)]
+enum Place {
+    Append { step: i32 },
+    Window { step: i32, most: i32 },
+    Pages { block: i32 },
+}
+
 impl CachePlan {
-    /// Resolves what each layer of a graph declares.
+    /// Resolves what each layer declares, all in the activations' type and in one buffer each.
     ///
     /// # Errors
     /// Names an unknown storage or a missing parameter.
     pub fn new(layers: &[CacheLayer]) -> Result<CachePlan> {
-        let layers = layers.iter().map(recipe).collect::<Result<_>>()?;
-        Ok(CachePlan { layers })
+        let plain = Settings { kv: &KvScheme::Bf16, block: None, max_kv: None };
+        Self::resolve(layers, &plain, PlanOptions::default())
+    }
+
+    /// Resolves what each layer declares under a composition.
+    ///
+    /// # Errors
+    /// Names the layer whose storage is unknown, lacks a parameter, or cannot be kept so.
+    pub fn compose(
+        layers: &[CacheLayer],
+        composition: &Composition,
+        options: PlanOptions<'_>,
+    ) -> Result<CachePlan> {
+        let paging = composition.paged_kv.as_ref();
+        if paging.is_some_and(|p| p.direct) {
+            return Err(Error::Unsupported(format!(
+                "paged KV: no kernel reads pages directly on {}",
+                composition.device
+            )));
+        }
+        let settings = Settings {
+            kv: &composition.kv,
+            block: paging.map(|p| p.block_size as i32),
+            max_kv: composition.max_kv.map(|w| w as i32),
+        };
+        Self::resolve(layers, &settings, options)
+    }
+
+    /// As [`CachePlan::compose`] for a graph whose weights are loaded: one token is passed through
+    /// it without being computed, which tells what each layer stores. Sizes are known then, and a
+    /// layer that cannot be kept as the composition says is refused here.
+    pub fn bind(
+        graph: &dyn Autoregressive,
+        composition: &Composition,
+        storages: &[StorageLayout],
+    ) -> Result<CachePlan> {
+        let layers = graph.cache_layers();
+        let options = PlanOptions { paging: graph.cache_paging(), storages };
+        let mut plan = Self::compose(layers, composition, options)?;
+        let plain = Settings { kv: &KvScheme::Bf16, block: None, max_kv: None };
+        let mut probe = Self::resolve(layers, &plain, options)?.make();
+        let ids = Array::from_slice(&[0_i32], &[1, 1]);
+        let mut pass = Pass::begin(&mut probe, Phase::Decode, &ids, Padding::default())?;
+        graph.hidden(&mut pass, &ids)?;
+        pass.finish()?;
+        let sizes = plan.layers.iter().zip(probe.layers()).enumerate();
+        let sizes = sizes.map(|(i, (recipe, layer))| size(i, recipe, layer)).collect::<Result<_>>()?;
+        plan.sizes = Some(sizes);
+        let shapes = |layer: &LayerCache| -> Vec<(Vec<i32>, Dtype)> {
+            let of = |x: &Array| (x.shape().to_vec(), x.dtype());
+            match layer {
+                LayerCache::Tokens(cache) => cache.arrays().into_iter().map(of).collect(),
+                LayerCache::States(cache) => cache.states().iter().map(of).collect(),
+                LayerCache::Nothing => Vec::new(),
+            }
+        };
+        plan.stored = Some(probe.layers().iter().map(shapes).collect());
+        Ok(plan)
+    }
+
+    /// What each layer's cache takes; `None` for a plan that was not bound to a graph.
+    pub fn sizes(&self) -> Option<&[LayerSize]> {
+        self.sizes.as_deref()
+    }
+
+    /// Bytes of `rows` rows of so many tokens, room to grow aside; 0 when sizes are not known.
+    pub fn bytes(&self, rows: usize, tokens: i32) -> usize {
+        let layer = |size: &LayerSize| {
+            let kept = size.most.map_or(tokens, |most| most.min(tokens)).max(0);
+            rows * (size.fixed + size.per_token * kept as usize)
+        };
+        self.sizes.iter().flatten().map(layer).sum()
     }
 
     /// A fresh set of caches, without rows.
     pub fn make(&self) -> CacheSet {
         CacheSet::new(self.layers.iter().map(Recipe::make).collect())
     }
+
+    fn resolve(
+        layers: &[CacheLayer],
+        settings: &Settings<'_>,
+        options: PlanOptions<'_>,
+    ) -> Result<CachePlan> {
+        let one = |(cache, layer)| {
+            recipe(cache, layer, settings, options).map_err(|error| match error {
+                Error::Unsupported(why) => {
+                    Error::Unsupported(format!("cache of layer {cache}: {why}"))
+                }
+                other => other,
+            })
+        };
+        let layers = layers.iter().enumerate().map(one).collect::<Result<_>>()?;
+        Ok(CachePlan { layers, sizes: None, stored: None })
+    }
 }
 
-fn recipe(layer: &CacheLayer) -> Result<Recipe> {
-    Ok(match layer.storage() {
-        "full" => Recipe::Tokens { axis: 2, rule: Rule::All, limit: None },
-        "latent" => Recipe::Tokens { axis: 1, rule: Rule::All, limit: None },
-        "sliding" => {
-            let window = layer.length("window")?;
-            Recipe::Tokens { axis: 2, rule: Rule::Window(window), limit: Some(window) }
+/// The part of a composition that caches look at.
+struct Settings<'a> {
+    kv: &'a KvScheme,
+    block: Option<i32>,
+    max_kv: Option<i32>,
+}
+
+fn storage<'s>(name: &str, options: PlanOptions<'s>) -> Result<&'s StorageLayout> {
+    let found = options.storages.iter().chain(STORAGES).find(|s| s.name == name);
+    found.ok_or_else(|| Error::Unsupported(format!("no storage {name:?}")))
+}
+
+fn recipe(
+    cache: usize,
+    layer: &CacheLayer,
+    settings: &Settings<'_>,
+    options: PlanOptions<'_>,
+) -> Result<Recipe> {
+    let cut;
+    let layer = match settings.max_kv {
+        // All positions become the last so many, before the table is asked.
+        Some(window) if layer.storage() == "full" => {
+            cut = CacheLayer::new("sliding").with("window", window);
+            &cut
         }
-        "chunked" => {
-            let chunk = layer.length("chunk")?;
-            Recipe::Tokens { axis: 2, rule: Rule::Chunk(chunk), limit: Some(chunk) }
+        Some(_) if layer.storage() == "latent" => {
+            return Err(Error::Unsupported("latents cannot be cut down to a window".into()));
         }
-        "recurrent" => Recipe::States,
-        "none" => Recipe::Nothing,
-        other => {
-            return Err(Error::Unsupported(format!("no storage {other:?} for a layer's cache")));
+        _ => layer,
+    };
+    let layout = storage(layer.storage(), options)?;
+    let pages = match settings.block {
+        // A graph that declares no paging keeps these layers unpaged by its own word.
+        Some(_) if options.paging || layer.storage() == "latent" => Pages::Yes,
+        _ => Pages::No,
+    };
+    let scheme = settings.kv.at(cache);
+    let (coding, pages) = match (layout.compose)(scheme.kind(), pages) {
+        Choice::Store(coding, pages) => (coding, pages),
+        Choice::Refuse(why) => return Err(Error::Unsupported(why.to_owned())),
+    };
+    let place = match (layout.growth, pages, settings.block) {
+        (Growth::States, ..) => return Ok(Recipe::States),
+        (Growth::Nothing, ..) => return Ok(Recipe::Nothing),
+        (Growth::Append { .. }, Pages::Yes, Some(block)) => Place::Pages { block },
+        (Growth::Append { step }, ..) => Place::Append { step },
+        (Growth::Window { step, most, .. }, ..) => Place::Window { step, most: most(layer)? },
+    };
+    let rule = match layout.growth {
+        Growth::Window { visible, .. } => visible(layer)?,
+        _ => super::Rule::All,
+    };
+    let target = codes(layout, coding, &scheme);
+    let plain = Codes::plain(layout.states.len());
+    let (codes, later) = match start(&scheme) {
+        _ if target == plain => (plain, None),
+        Start::Immediate => (target, None),
+        Start::After(start) => {
+            let start = i32::try_from(start).unwrap_or(i32::MAX);
+            (plain, Some(Conversion { start, codes: target }))
         }
-    })
+    };
+    let kv4 = layer.flag("kv4_head256")
+        && matches!(scheme, KvScheme::Affine { bits: 4, group_size: 64, .. });
+    let kind = Kind {
+        signature: layout.signature,
+        axis: layout.states.first().map_or(2, |s| s.axis),
+        rule,
+        kernels: kernels(layer, &scheme, coding, kv4)?,
+        deferred: layer.word("turbo_quant") == Some("deferred"),
+    };
+    Ok(Recipe::Tokens { kind: Arc::new(kind), place, codes, later, kv4 })
+}
+
+fn start(scheme: &KvScheme) -> Start {
+    match scheme {
+        KvScheme::Bf16 => Start::After(0),
+        KvScheme::Affine { start, .. }
+        | KvScheme::AffineLayers { start, .. }
+        | KvScheme::Turbo { start, .. } => *start,
+    }
+}
+
+fn codes(layout: &StorageLayout, coding: Coding, scheme: &KvScheme) -> Codes {
+    let one = |(i, quantised): (usize, bool)| match (coding, scheme) {
+        _ if !quantised => Code::Plain,
+        (Coding::Affine, KvScheme::Affine { bits, group_size, .. }) => {
+            // Both are small: the composition was checked.
+            Code::Affine { bits: *bits as i32, group_size: *group_size as i32 }
+        }
+        (Coding::Turbo, KvScheme::Turbo { k_bits, v_bits, .. }) => {
+            if i == 0 { Code::TurboKeys { bits: *k_bits } } else { Code::TurboValues { bits: *v_bits } }
+        }
+        _ => Code::Plain,
+    };
+    Codes(layout.states.iter().map(|s| s.quantised).enumerate().map(one).collect())
+}
+
+/// The kernels for one row and for several.
+fn kernels(
+    layer: &CacheLayer,
+    scheme: &KvScheme,
+    coding: Coding,
+    kv4: bool,
+) -> Result<[Kernels; 2]> {
+    let scheme_kernels = match (coding, scheme) {
+        (Coding::Affine, KvScheme::Affine { kernels, .. }) => match kernels {
+            AffineKernels::Unfused => Kernels::WHOLE,
+            AffineKernels::Tiled => {
+                let tile = Kernel::Tiled(TILE);
+                Kernels { decode: Kernel::Whole, window: tile, masked: tile }
+            }
+            AffineKernels::TiledCausal => {
+                Kernels { window: Kernel::Tiled(TILE), ..Kernels::WHOLE }
+            }
+        },
+        _ => Kernels::WHOLE,
+    };
+    if kv4 {
+        let block = match layer.param("kv4_decode_block") {
+            Some(_) => layer.length("kv4_decode_block")?,
+            None => TILE,
+        };
+        let own = Kernels {
+            decode: Kernel::Tiled(block),
+            window: Kernel::Folded,
+            masked: scheme_kernels.masked,
+        };
+        return Ok([own, scheme_kernels]);
+    }
+    match layer.param("window_read") {
+        None => {}
+        Some(Param::Text(word)) if word == "sdpa" => {}
+        Some(Param::Text(word)) if word == "folded" => {
+            // Folding is a way to read plain keys and values.
+            if coding == Coding::Plain {
+                let own = Kernels { window: Kernel::Folded, ..Kernels::WHOLE };
+                return Ok([own, Kernels::WHOLE]);
+            }
+        }
+        Some(other) => {
+            return Err(Error::input("window_read", "\"sdpa\" or \"folded\"", other.to_string()));
+        }
+    }
+    Ok([scheme_kernels; 2])
+}
+
+/// What a layer takes, from what the plain probe stored for one token.
+fn size(cache: usize, recipe: &Recipe, probe: &LayerCache) -> Result<LayerSize> {
+    match (recipe, probe) {
+        (Recipe::Tokens { kind, place, codes, later, kv4 }, LayerCache::Tokens(stored)) => {
+            let codes = later.as_ref().map_or(codes, |l| &l.codes);
+            let mut per_token = 0;
+            for (code, x) in codes.0.iter().zip(stored.arrays()) {
+                let width = x.dim(-1);
+                code.check(width).map_err(|e| {
+                    Error::Unsupported(format!("cache of layer {cache}: {e}"))
+                })?;
+                if *kv4 && width != KV4_HEAD {
+                    return Err(Error::Unsupported(format!(
+                        "cache of layer {cache}: kv4_head256 is for heads of 256, found {width}"
+                    )));
+                }
+                let columns = x.dim(kind.axis as i32).max(1) as usize;
+                let vectors = x.size() / (width.max(1) as usize * columns);
+                per_token += vectors * code.bytes(width as usize, x.dtype());
+            }
+            let most = match place {
+                Place::Window { most, .. } => Some(*most),
+                Place::Append { .. } | Place::Pages { .. } => None,
+            };
+            Ok(LayerSize { per_token, most, fixed: 0 })
+        }
+        (Recipe::States, LayerCache::States(stored)) => {
+            let bytes = |x: &Array| x.size() * dtype_bytes(x.dtype());
+            let fixed = stored.states().iter().map(bytes).sum();
+            Ok(LayerSize { per_token: 0, most: None, fixed })
+        }
+        (Recipe::Nothing, _) => Ok(LayerSize::default()),
+        _ => Err(Error::cache(format!("layer {cache} is not what its plan says"))),
+    }
 }
 
 impl Recipe {
     fn make(&self) -> LayerCache {
         match self {
-            Recipe::Tokens { axis, rule, limit } => {
-                let store = match limit {
-                    None => Store::Append(AppendStore::new(*axis, STEP)),
-                    Some(limit) => Store::Window(WindowStore::new(*axis, STEP, *rule, *limit)),
+            Recipe::Tokens { kind, place, codes, later, .. } => {
+                let axis = kind.axis;
+                let store = match *place {
+                    Place::Append { step } => Store::Append(AppendStore::new(axis, step)),
+                    Place::Window { step, most } => {
+                        Store::Window(WindowStore::new(axis, step, kind.rule.clone(), most))
+                    }
+                    Place::Pages { block } => Store::Paged(PagedStore::new(axis, block)),
                 };
                 LayerCache::Tokens(TokenCache {
+                    kind: kind.clone(),
                     store,
-                    codec: Codec::Plain,
-                    later: None,
-                    rule: *rule,
-                    axis: *axis,
+                    codes: codes.clone(),
+                    later: later.clone(),
                 })
             }
             Recipe::States => LayerCache::States(StateCache::default()),

@@ -83,8 +83,3 @@ pub(super) fn rolled(planes: &[Array], axis: usize, shifts: &[i32]) -> Result<Pl
     };
     planes.iter().map(roll).collect()
 }
-
-/// Bytes of all planes.
-pub(super) fn bytes(planes: &[Array]) -> usize {
-    planes.iter().map(Array::nbytes).sum()
-}

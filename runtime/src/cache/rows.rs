@@ -1,7 +1,6 @@
 use super::set::{CacheSet, LayerCache};
 use super::state::StateCache;
 use super::timeline::Timeline;
-use super::tokens::TokenCache;
 use crate::{Error, Result};
 
 impl CacheSet {
@@ -24,7 +23,7 @@ impl CacheSet {
         let time = self.line.time;
         for layer in &mut self.layers {
             let done = match layer {
-                LayerCache::Tokens(cache) => cache.filter(&index, drop, time),
+                LayerCache::Tokens(cache) => cache.filter(keep, drop, time),
                 LayerCache::States(cache) => cache.filter(&index),
                 LayerCache::Nothing => Ok(()),
             };
@@ -50,12 +49,17 @@ impl CacheSet {
         if other.rows() == 0 {
             return Ok(());
         }
-        let own = (self.line.time, self.rows() as i32);
-        let others = (other.line.time, other.rows() as i32);
+        let (own_rows, other_rows) = (self.rows() as i32, other.rows() as i32);
+        let (own_time, other_time) = (self.line.time, other.line.time);
+        let other_line = other.line.clone();
         for (layer, other) in self.layers.iter_mut().zip(&other.layers) {
             let done = match (layer, other) {
-                (LayerCache::Tokens(a), LayerCache::Tokens(b)) => a.extend(own, b, others),
-                (LayerCache::States(a), LayerCache::States(b)) => a.extend(own.1, b, others.1),
+                (LayerCache::Tokens(a), LayerCache::Tokens(b)) => {
+                    a.extend(&self.line, b, &other_line)
+                }
+                (LayerCache::States(a), LayerCache::States(b)) => {
+                    a.extend(own_rows, b, other_rows)
+                }
                 (LayerCache::Nothing, LayerCache::Nothing) => Ok(()),
                 _ => Err(Error::cache("sets of different graphs cannot be joined")),
             };
@@ -64,11 +68,11 @@ impl CacheSet {
                 return Err(error);
             }
         }
-        let time = own.0.max(others.0);
+        let time = own_time.max(other_time);
         for pad in &mut self.line.pads {
-            *pad += time - own.0;
+            *pad += time - own_time;
         }
-        self.line.pads.extend(other.line.pads.iter().map(|p| p + time - others.0));
+        self.line.pads.extend(other.line.pads.iter().map(|p| p + time - other_time));
         self.line.time = time;
         Ok(())
     }
@@ -87,7 +91,7 @@ impl CacheSet {
         for layer in &self.layers {
             layers.push(match layer {
                 LayerCache::Tokens(cache) => {
-                    LayerCache::Tokens(TokenCache::extract(cache, b as i32, pad, time)?)
+                    LayerCache::Tokens(cache.extract(b, &self.line)?)
                 }
                 LayerCache::States(cache) => {
                     let mut alone = StateCache::holding(cache.states().to_vec());

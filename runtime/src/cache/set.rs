@@ -1,6 +1,5 @@
 use mlx_rs::Array;
 
-use super::planes;
 use super::state::StateCache;
 use super::timeline::Timeline;
 use super::tokens::TokenCache;
@@ -59,9 +58,9 @@ impl CacheSet {
         self.layers
             .iter()
             .flat_map(|layer| match layer {
-                LayerCache::Tokens(cache) => cache.buffers(),
-                LayerCache::States(cache) => cache.states(),
-                LayerCache::Nothing => &[],
+                LayerCache::Tokens(cache) => cache.arrays(),
+                LayerCache::States(cache) => cache.states().iter().collect(),
+                LayerCache::Nothing => Vec::new(),
             })
             .collect()
     }
@@ -73,14 +72,7 @@ impl CacheSet {
 
     /// Bytes of all buffers, room to grow included.
     pub fn bytes(&self) -> usize {
-        self.layers
-            .iter()
-            .map(|layer| match layer {
-                LayerCache::Tokens(cache) => planes::bytes(cache.buffers()),
-                LayerCache::States(cache) => cache.bytes(),
-                LayerCache::Nothing => 0,
-            })
-            .sum()
+        self.arrays().iter().map(|x| x.nbytes()).sum()
     }
 
     /// # Errors
@@ -108,14 +100,16 @@ impl CacheSet {
     }
 
     /// Moves rows right by `shifts`, after which `time` columns end at the same place.
-    pub(crate) fn roll(&mut self, shifts: &[i32]) -> Result<()> {
+    ///
+    /// `padding`: what moves out is the padding behind a prompt.
+    pub(crate) fn roll(&mut self, shifts: &[i32], padding: bool) -> Result<()> {
         if shifts.iter().all(|&s| s == 0) {
             return Ok(());
         }
         let time = self.line.time;
         for layer in &mut self.layers {
             if let LayerCache::Tokens(cache) = layer {
-                cache.roll(shifts, time)?;
+                cache.roll(shifts, time, padding)?;
             }
         }
         for (pad, shift) in self.line.pads.iter_mut().zip(shifts) {
@@ -126,12 +120,11 @@ impl CacheSet {
 
     /// Whether the last `n` tokens of every row can be forgotten.
     pub fn can_trim(&self, n: i32) -> bool {
-        let time = self.line.time - n;
         let short = (0..self.rows()).any(|b| self.tokens(b) < n);
         n >= 0
             && !short
             && self.layers.iter().all(|layer| match layer {
-                LayerCache::Tokens(cache) => cache.can_trim_to(time),
+                LayerCache::Tokens(cache) => cache.can_trim(n, &self.line),
                 LayerCache::States(_) => n == 0,
                 LayerCache::Nothing => true,
             })
@@ -150,10 +143,9 @@ impl CacheSet {
     }
 
     fn trim_tokens(&mut self, n: i32) -> Result<()> {
-        let now = self.line.time;
         for layer in &mut self.layers {
             if let LayerCache::Tokens(cache) = layer {
-                cache.trim_to(now - n, now)?;
+                cache.trim(n, &self.line)?;
             }
         }
         self.line.time -= n;
@@ -197,6 +189,6 @@ impl CacheSet {
         let most = keep.iter().copied().max().unwrap_or(0);
         self.trim_tokens(n - most)?;
         let shifts: Vec<i32> = keep.iter().map(|k| most - k).collect();
-        self.roll(&shifts)
+        self.roll(&shifts, false)
     }
 }

@@ -108,10 +108,6 @@ impl StateCache {
         Ok(())
     }
 
-    pub(super) fn bytes(&self) -> usize {
-        planes::bytes(&self.states)
-    }
-
     pub(super) fn filter(&mut self, keep: &[i32]) -> Result<()> {
         self.states = planes::rows(&self.states, keep)?;
         Ok(())

@@ -1,21 +1,41 @@
+use std::sync::Arc;
+
 use mlx_rs::Array;
 
 use super::append::AppendStore;
-use super::codec::Codec;
+use super::codec::{Code, Codes};
+use super::kernels::{Kernel, Kernels};
 use super::mask::{Columns, Mask, MaskPool};
+use super::paged::PagedStore;
 use super::planes::{self, Planes};
 use super::read::{Read, Source};
+use super::rowwise::RowStore;
 use super::rule::Rule;
 use super::timeline::Timeline;
 use super::window::WindowStore;
 use crate::pass::Phase;
-use crate::{Error, Result, ops};
+use crate::{Error, Result};
 
-/// When stored columns are rewritten by another codec: after the append that reaches `start`.
-#[derive(Debug, Clone)]
+/// When stored columns are rewritten by other codes: after the append that reaches `start`.
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct Conversion {
     pub start: i32,
-    pub codec: Codec,
+    pub codes: Codes,
+}
+
+/// What does not change about a layer's cache.
+#[derive(Debug, PartialEq)]
+pub(super) struct Kind {
+    /// The beginning of the signature.
+    pub signature: &'static str,
+    /// Axis of tokens.
+    pub axis: usize,
+    /// What queries see.
+    pub rule: Rule,
+    /// Reads of one row, and of several.
+    pub kernels: [Kernels; 2],
+    /// Whether turbo values are read rotated.
+    pub deferred: bool,
 }
 
 /// Where columns lie.
@@ -23,99 +43,146 @@ pub(super) struct Conversion {
 pub(super) enum Store {
     Append(AppendStore),
     Window(WindowStore),
+    Paged(PagedStore),
+    /// Each row by itself, while rows are rewritten at different times.
+    Rows(RowStore),
 }
 
 /// A layer that remembers something for each token.
 #[derive(Debug, Clone)]
 pub struct TokenCache {
+    pub(super) kind: Arc<Kind>,
     pub(super) store: Store,
-    pub(super) codec: Codec,
+    pub(super) codes: Codes,
     pub(super) later: Option<Conversion>,
-    pub(super) rule: Rule,
-    pub(super) axis: usize,
+}
+
+/// Where a pass stands: columns before it, and the padding behind its tokens.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Span<'a> {
+    pub line: &'a Timeline,
+    pub right: &'a [i32],
+    pub n: i32,
+    pub phase: Phase,
+}
+
+impl Span<'_> {
+    /// Whether columns are added one at a time, each in its place.
+    fn single(&self) -> bool {
+        self.phase == Phase::Decode || (self.phase.is_prompt() && self.n == 1)
+    }
 }
 
 impl TokenCache {
-    /// Stores one array of each kind for `n` tokens at `line.time` and on.
-    pub(super) fn append(
-        &mut self,
-        arrays: &[&Array],
-        line: &Timeline,
-        n: i32,
-        many: bool,
-    ) -> Result<()> {
-        let planes = self.codec.encode(arrays)?;
+    /// The same cache read by other codes.
+    pub(super) fn with(&self, codes: &Codes) -> TokenCache {
+        TokenCache { codes: codes.clone(), ..self.clone() }
+    }
+
+    /// Stores one array of each kind for the tokens of `span`.
+    fn append(&mut self, arrays: &[&Array], span: &Span<'_>) -> Result<()> {
+        let planes = self.codes.encode(arrays)?;
         match &mut self.store {
             Store::Append(store) => store.append(&planes),
-            Store::Window(store) if many => store.append_many(&planes, n, line),
-            Store::Window(store) => store.append_one(&planes, line),
+            Store::Window(store) if span.single() => store.append_one(&planes, span.line),
+            Store::Window(store) => store.append_many(&planes, span.n, span.line),
+            Store::Paged(store) => store.append(&planes, span.n, span.line),
+            Store::Rows(_) => Err(Error::cache("rows of their own are appended to one by one")),
         }
     }
 
     /// The stored planes and the times of their columns.
-    fn fetch(&self, line: &Timeline, n: i32) -> Result<(Planes, Columns)> {
+    fn fetch(&self, time: i32) -> Result<(Planes, Columns)> {
+        let all = Columns::Run { start: 0, end: time };
         Ok(match &self.store {
-            Store::Append(store) => (store.fetch()?, Columns::Run { start: 0, end: line.time + n }),
+            Store::Append(store) => (store.fetch()?, all),
             Store::Window(store) => (store.fetch()?, Columns::of(store.times())),
+            Store::Paged(store) => (store.fetch(time)?, all),
+            Store::Rows(_) => return Err(Error::cache("rows of their own are read one by one")),
         })
     }
 
     /// Appends keys and values and reads what the phase's queries see.
     pub(crate) fn attend(
         &mut self,
-        phase: Phase,
         keys: &Array,
         values: &Array,
-        line: &Timeline,
+        span: &Span<'_>,
         masks: &mut MaskPool,
     ) -> Result<Read> {
-        let n = keys.dim(self.axis as i32);
-        if phase == Phase::ReadBlock {
-            return self.block(keys, values, line);
+        self.part_rows(span)?;
+        if let Store::Rows(store) = &mut self.store {
+            let read = store.attend(keys, values, span)?;
+            self.join_rows()?;
+            return Ok(read);
         }
-        let many = !(phase == Phase::Decode || (phase.is_prompt() && n == 1));
-        self.append(&[keys, values], line, n, many)?;
-        let (planes, columns) = self.fetch(line, n)?;
-        let read = if phase == Phase::AppendKnown && n > 1 {
-            self.each(&planes, &columns, line, n, masks)?
+        if span.phase == Phase::ReadBlock {
+            return self.block(keys, values, span.line);
+        }
+        self.append(&[keys, values], span)?;
+        let time = span.line.time + span.n;
+        let (planes, columns) = self.fetch(time)?;
+        let read = if span.phase == Phase::AppendKnown && span.n > 1 {
+            self.each(&planes, &columns, span, masks)?
         } else {
-            let mask = masks.mask(self.rule, &columns, line, n)?;
-            Read { source: self.source(planes)?, mask }
+            let mask = masks.mask(&self.kind.rule, &columns, span.line, span.n)?;
+            let source = self.source(&planes)?;
+            self.read(source, mask, span.n, span.line.rows())
         };
-        self.convert(line.time + n)?;
+        self.convert(time, span)?;
         Ok(read)
+    }
+
+    fn read(&self, source: Source, mask: Mask, n: i32, rows: usize) -> Read {
+        let [alone, several] = &self.kind.kernels;
+        let kernels = if rows == 1 { alone } else { several };
+        let kernel = match &mask {
+            _ if n == 1 => kernels.decode,
+            Mask::None | Mask::Causal => kernels.window,
+            Mask::Array(_) => kernels.masked,
+        };
+        Read { source, mask, kernel }
     }
 
     /// Appends and fetches all that is stored, decoded.
     pub(crate) fn store_and_fetch(
         &mut self,
-        phase: Phase,
         arrays: &[&Array],
-        line: &Timeline,
+        span: &Span<'_>,
         masks: &mut MaskPool,
     ) -> Result<(Vec<Array>, Mask)> {
-        let n = arrays.first().map_or(0, |x| x.dim(self.axis as i32));
-        let many = !(phase == Phase::Decode || (phase.is_prompt() && n == 1));
-        self.append(arrays, line, n, many)?;
-        let (planes, columns) = self.fetch(line, n)?;
-        let fetched = self.codec.decode(&planes)?;
-        let mask = masks.mask(self.rule, &columns, line, n)?;
-        self.convert(line.time + n)?;
+        self.part_rows(span)?;
+        if let Store::Rows(store) = &mut self.store {
+            let fetched = store.store_and_fetch(arrays, span, masks)?;
+            self.join_rows()?;
+            return Ok(fetched);
+        }
+        self.append(arrays, span)?;
+        let time = span.line.time + span.n;
+        let (planes, columns) = self.fetch(time)?;
+        let fetched = self.codes.decode(&planes)?;
+        let mask = masks.mask(&self.kind.rule, &columns, span.line, span.n)?;
+        self.convert(time, span)?;
         Ok((fetched, mask))
     }
 
-    fn source(&self, planes: Planes) -> Result<Source> {
-        let wrong = |_| Error::cache("a layer that attends stores keys and values");
-        match self.codec {
-            Codec::Plain => {
-                let [keys, values] = <[Array; 2]>::try_from(planes).map_err(wrong)?;
-                Ok(Source::Plain { keys, values })
-            }
-            Codec::Affine(quantisation) => {
-                let [kw, ks, kb, vw, vs, vb] = <[Array; 6]>::try_from(planes).map_err(wrong)?;
-                Ok(Source::Affine { keys: [kw, ks, kb], values: [vw, vs, vb], quantisation })
-            }
+    fn source(&self, planes: &[Array]) -> Result<Source> {
+        let parts = self.codes.split(planes)?;
+        let [(k, keys), (v, values)] = parts.as_slice() else {
+            return Err(Error::cache("a layer that attends stores keys and values"));
+        };
+        if let (Some(kq), Some(vq), Ok(k3), Ok(v3)) =
+            (k.quantisation(), v.quantisation(), triple(keys), triple(values))
+        {
+            return Ok(Source::Affine { keys: k3, values: v3, quantisation: [kq, vq] });
         }
+        let rotated = self.kind.deferred && matches!(v, Code::TurboValues { .. });
+        let (keys, values) = (k.decode(keys, false)?, v.decode(values, rotated)?);
+        Ok(if rotated {
+            Source::Rotated { keys, values }
+        } else {
+            Source::Plain { keys, values }
+        })
     }
 
     /// A read a query, each of its own prefix, with the arithmetic of single steps.
@@ -123,11 +190,11 @@ impl TokenCache {
         &self,
         planes: &[Array],
         columns: &Columns,
-        line: &Timeline,
-        n: i32,
+        span: &Span<'_>,
         masks: &mut MaskPool,
     ) -> Result<Read> {
-        let total = planes.first().map_or(0, |p| p.dim(self.axis as i32));
+        let (line, n, rule) = (span.line, span.n, &self.kind.rule);
+        let total = planes.first().map_or(0, |p| p.dim(self.kind.axis as i32));
         let mut reads = Vec::with_capacity(n as usize);
         for i in 0..n {
             let end = total - n + i + 1;
@@ -136,7 +203,7 @@ impl TokenCache {
             let (start, columns) = match columns {
                 Columns::Run { start, .. } => {
                     let first = (*start..at.time)
-                        .find(|&t| at.pads.iter().any(|p| self.rule.sees(at.time - p, t - p)))
+                        .find(|&t| at.pads.iter().any(|p| rule.sees(at.time - p, t - p)))
                         .unwrap_or(at.time);
                     (first - start, Columns::Run { start: first, end: at.time + 1 })
                 }
@@ -144,65 +211,69 @@ impl TokenCache {
                     (0, Columns::of(times.get(..end as usize).unwrap_or_default()))
                 }
             };
-            let planes = planes::view(planes, self.axis, start, end)?;
-            let mask = masks.mask(self.rule, &columns, &at, 1)?;
-            reads.push(Read { source: self.source(planes)?, mask });
+            let planes = planes::view(planes, self.kind.axis, start, end)?;
+            let mask = masks.mask(rule, &columns, &at, 1)?;
+            reads.push(self.read(self.source(&planes)?, mask, 1, line.rows()));
         }
-        Ok(Read { source: Source::Each(reads), mask: Mask::None })
+        Ok(whole(Source::Each(reads), Mask::None))
     }
 
     /// What is stored and the block's own, nothing appended, everything visible in both directions.
-    fn block(&self, keys: &Array, values: &Array, line: &Timeline) -> Result<Read> {
+    pub(super) fn block(&self, keys: &Array, values: &Array, line: &Timeline) -> Result<Read> {
+        let axis = self.kind.axis;
         let own = [keys.clone(), values.clone()];
         let (planes, times) = match &self.store {
-            Store::Append(store) => (store.fetch()?, (0..line.time).collect::<Vec<i32>>()),
+            _ if line.time == 0 => (Vec::new(), Vec::new()),
             Store::Window(store) => store.ordered()?,
+            _ => (self.fetch(line.time)?.0, (0..line.time).collect::<Vec<i32>>()),
         };
         if times.is_empty() {
             let [keys, values] = own;
-            return Ok(Read { source: Source::Plain { keys, values }, mask: Mask::None });
+            return Ok(whole(Source::Plain { keys, values }, Mask::None));
         }
-        let sees =
-            |t: i32| line.pads.iter().any(|p| t >= *p && self.rule.sees(line.time - p, t - p));
-        let kept: Vec<i32> = (0..).zip(&times).filter(|(_, t)| sees(**t)).map(|(i, _)| i).collect();
-        let stored = self.codec.decode(&planes)?;
+        let sees = |t: i32, pad: i32| t >= pad && self.kind.rule.sees(line.time - pad, t - pad);
+        let (kept, kept_times): (Vec<i32>, Vec<i32>) = (0..)
+            .zip(times)
+            .filter(|(_, t)| line.pads.iter().any(|pad| sees(*t, *pad)))
+            .unzip();
+        let stored = self.codes.decode(&planes)?;
         let stored = match (kept.first(), kept.last()) {
             (Some(&a), Some(&b)) if (b - a) as usize + 1 == kept.len() => {
-                planes::view(&stored, self.axis, a, b + 1)?
+                planes::view(&stored, axis, a, b + 1)?
             }
-            _ => planes::pick(&stored, self.axis, &kept)?,
+            _ => planes::pick(&stored, axis, &kept)?,
         };
-        let joined = planes::joined(&stored, &own, self.axis)?;
+        let joined = planes::joined(&stored, &own, axis)?;
         let [keys, values] = <[Array; 2]>::try_from(joined)
             .map_err(|_| Error::cache("a layer that attends stores keys and values"))?;
-        let mask = if line.pads.iter().all(|p| Some(p) == line.pads.first()) {
+        let same = kept_times.iter().all(|&t| line.pads.iter().all(|&pad| sees(t, pad)));
+        let mask = if same {
             Mask::None
         } else {
-            let block = keys.dim(self.axis as i32) - kept.len() as i32;
-            let mut visible = Vec::with_capacity(line.pads.len() * (kept.len() + block as usize));
-            for pad in &line.pads {
-                // `kept` numbers columns of `times`.
-                visible.extend(kept.iter().map(|&i| {
-                    let t = times[i as usize];
-                    t >= *pad && self.rule.sees(line.time - pad, t - pad)
-                }));
+            let block = own_columns(&own, axis);
+            let mut visible = Vec::new();
+            for &pad in &line.pads {
+                visible.extend(kept_times.iter().map(|&t| sees(t, pad)));
                 visible.extend(std::iter::repeat_n(true, block as usize));
             }
             let shape = [line.pads.len() as i32, 1, 1, kept.len() as i32 + block];
             Mask::Array(Array::from_slice(&visible, &shape))
         };
-        Ok(Read { source: Source::Plain { keys, values }, mask })
+        Ok(whole(Source::Plain { keys, values }, mask))
     }
 
-    /// Rewrites all columns by the codec that takes over at `end` positions, once.
-    fn convert(&mut self, end: i32) -> Result<()> {
-        if end == 0 || self.later.as_ref().is_none_or(|later| end < later.start) {
+    /// Rewrites all columns by the codes that take over, once.
+    fn convert(&mut self, time: i32, span: &Span<'_>) -> Result<()> {
+        // All rows are equally long here, or none is to be rewritten.
+        let end = time - span.line.common_pad().unwrap_or(time);
+        if end <= 0 || self.later.as_ref().is_none_or(|later| end < later.start) {
             return Ok(());
         }
         let Some(later) = self.later.take() else { return Ok(()) };
+        let codes = &self.codes;
         let rewrite = |planes: &[Array]| -> Result<Planes> {
-            let arrays = self.codec.decode(planes)?;
-            let planes = later.codec.encode(&arrays.iter().collect::<Vec<_>>())?;
+            let arrays = codes.decode(planes)?;
+            let planes = later.codes.encode(&arrays.iter().collect::<Vec<_>>())?;
             // At once, so that only one layer is held in both forms.
             mlx_rs::transforms::eval(&planes)?;
             Ok(planes)
@@ -217,166 +288,104 @@ impl TokenCache {
                 let planes = rewrite(store.buffers())?;
                 store.replace(planes);
             }
+            Store::Paged(store) => {
+                let arenas = rewrite(store.buffers())?;
+                store.replace(arenas);
+            }
+            Store::Rows(_) => {}
         }
-        self.codec = later.codec;
+        self.codes = later.codes;
         mlx_rs::memory::clear_cache()?;
         Ok(())
     }
 
-    pub(super) fn can_trim_to(&self, time: i32) -> bool {
+    /// The stable name of what is stored and how: caches of one signature hold alike.
+    pub fn signature(&self) -> String {
+        let mut text = self.kind.signature.to_owned();
+        let suffix = |codes: &Codes| match codes.0.first() {
+            Some(Code::Affine { bits, group_size }) => format!(":quant:{bits}:{group_size}"),
+            Some(Code::TurboKeys { bits }) => match codes.0.get(1) {
+                Some(Code::TurboValues { bits: values }) => format!(":turboquant:{bits}:{values}"),
+                _ => format!(":turboquant:{bits}"),
+            },
+            _ => ":plain".to_owned(),
+        };
+        match &self.later {
+            Some(later) => text += &format!(":delayed{}:{}", suffix(&later.codes), later.start),
+            None => text += &suffix(&self.codes),
+        }
+        if matches!(self.store, Store::Paged(_)) {
+            text += ":paged";
+        }
+        text
+    }
+
+    /// The arrays that hold the layer's state; room to grow included.
+    pub fn arrays(&self) -> Vec<&Array> {
         match &self.store {
-            Store::Append(_) => true,
-            Store::Window(store) => store.can_trim_to(time),
+            Store::Append(store) => store.buffers().iter().collect(),
+            Store::Window(store) => store.buffers().iter().collect(),
+            Store::Paged(store) => store.buffers().iter().collect(),
+            Store::Rows(store) => store.arrays(),
         }
     }
 
-    pub(super) fn trim_to(&mut self, time: i32, now: i32) -> Result<()> {
+    /// The axis of tokens in each array.
+    pub fn axis(&self) -> usize {
+        self.kind.axis
+    }
+
+    pub(super) fn can_trim(&self, n: i32, line: &Timeline) -> bool {
+        match &self.store {
+            Store::Append(_) | Store::Paged(_) => true,
+            Store::Window(store) => store.can_trim_to(line.time - n),
+            Store::Rows(store) => store.can_trim(n),
+        }
+    }
+
+    /// Forgets the last `n` columns.
+    pub(super) fn trim(&mut self, n: i32, line: &Timeline) -> Result<()> {
         match &mut self.store {
-            Store::Append(store) => store.trim(now - time),
-            Store::Window(store) => store.trim_to(time),
+            Store::Append(store) => store.trim(n),
+            Store::Window(store) => store.trim_to(line.time - n),
+            Store::Paged(store) => store.trim(n),
+            Store::Rows(store) => store.trim(&vec![n; line.rows()]),
         }
     }
 
-    /// The arrays that hold the layer's state.
-    pub(super) fn buffers(&self) -> &[Array] {
-        match &self.store {
-            Store::Append(store) => store.buffers(),
-            Store::Window(store) => store.buffers(),
-        }
-    }
-
-    /// Moves each row's columns right, after a pass with padding at the right or a rollback of
-    /// unequal lengths; `time` is the count of columns now.
-    pub(super) fn roll(&mut self, shifts: &[i32], time: i32) -> Result<()> {
+    /// Forgets the last `shifts[b]` columns of row `b` and moves what is left to the right.
+    /// `padding`: they are the padding behind a prompt, which rows of their own never stored.
+    pub(super) fn roll(&mut self, shifts: &[i32], time: i32, padding: bool) -> Result<()> {
+        let axis = self.kind.axis;
         match &mut self.store {
             Store::Append(store) => {
-                let planes = planes::view(store.buffers(), self.axis, 0, time)?;
-                store.replace(planes::rolled(&planes, self.axis, shifts)?, time);
-            }
-            Store::Window(store) => {
-                let (planes, times) = store.ordered()?;
-                if times.is_empty() {
-                    return Ok(());
-                }
-                let planes = planes::rolled(&planes, self.axis, shifts)?;
-                *store = WindowStore::holding(store, planes, times, store.floor());
-            }
-        }
-        Ok(())
-    }
-
-    pub(super) fn filter(&mut self, keep: &[i32], drop: i32, time: i32) -> Result<()> {
-        match &mut self.store {
-            Store::Append(store) if store.buffers().is_empty() => Ok(()),
-            Store::Append(store) => {
-                let planes = planes::view(store.buffers(), self.axis, drop, time)?;
-                store.replace(planes::rows(&planes, keep)?, time - drop);
+                let planes = planes::view(store.buffers(), axis, 0, time)?;
+                store.replace(planes::rolled(&planes, axis, shifts)?, time);
                 Ok(())
             }
             Store::Window(store) => {
-                if !store.buffers().is_empty() {
-                    store.replace(planes::rows(store.buffers(), keep)?);
+                let (planes, times) = store.ordered()?;
+                if !times.is_empty() {
+                    let planes = planes::rolled(&planes, axis, shifts)?;
+                    *store = WindowStore::holding(store, planes, times, store.floor());
                 }
-                store.shift(-drop);
                 Ok(())
             }
+            Store::Paged(store) => store.trim_each(shifts),
+            Store::Rows(_) if padding => Ok(()),
+            Store::Rows(store) => store.trim(shifts),
         }
-    }
-
-    /// Adds the rows of `other`, a cache of the same layer, right-aligned at `time`.
-    pub(super) fn extend(
-        &mut self,
-        (own_time, own_rows): (i32, i32),
-        other: &TokenCache,
-        (other_time, other_rows): (i32, i32),
-    ) -> Result<()> {
-        if self.codec != other.codec {
-            return Err(Error::cache("rows of one batch must be written by one codec"));
-        }
-        let axis = self.axis;
-        let time = own_time.max(other_time);
-        match (&mut self.store, &other.store) {
-            (Store::Append(own), Store::Append(other)) => {
-                let like = if own.buffers().is_empty() { other.buffers() } else { own.buffers() };
-                if like.is_empty() {
-                    return Ok(());
-                }
-                let part = |store: &AppendStore, len: i32, rows: i32| -> Result<Planes> {
-                    if store.buffers().is_empty() {
-                        return like.iter().map(|x| empty(x, axis, rows, time)).collect();
-                    }
-                    planes::view(store.buffers(), axis, 0, len)?
-                        .iter()
-                        .map(|x| ops::pad(x, axis as i32, time - len, 0))
-                        .collect()
-                };
-                let a = part(own, own_time, own_rows)?;
-                let b = part(other, other_time, other_rows)?;
-                own.replace(planes::joined(&a, &b, 0)?, time);
-            }
-            (Store::Window(own), Store::Window(other)) => {
-                let mut other = other.clone();
-                own.shift(time - own_time);
-                other.shift(time - other_time);
-                let like = if own.buffers().is_empty() { other.buffers() } else { own.buffers() };
-                if like.is_empty() {
-                    return Ok(());
-                }
-                let like = like.to_vec();
-                let mut times: Vec<i32> = own.ordered_times();
-                times.extend(other.ordered_times());
-                times.sort_unstable();
-                times.dedup();
-                let part = |store: &WindowStore, rows: i32| -> Result<Planes> {
-                    if store.buffers().is_empty() {
-                        let n = times.len() as i32;
-                        return like.iter().map(|x| empty(x, axis, rows, n)).collect();
-                    }
-                    store.spread(&times)
-                };
-                let planes = planes::joined(&part(own, own_rows)?, &part(&other, other_rows)?, 0)?;
-                let floor = own.floor().max(other.floor());
-                *own = WindowStore::holding(own, planes, times, floor);
-            }
-            _ => return Err(Error::cache("rows of one batch must have one storage")),
-        }
-        Ok(())
-    }
-
-    /// Row `b` alone, without the `pad` columns before its first token.
-    pub(super) fn extract(&self, b: i32, pad: i32, time: i32) -> Result<TokenCache> {
-        let mut alone = self.clone();
-        match &mut alone.store {
-            Store::Append(store) => {
-                if !store.buffers().is_empty() {
-                    let planes = planes::view(store.buffers(), self.axis, pad, time)?;
-                    let planes = planes::view(&planes, 0, b, b + 1)?;
-                    store.replace_grown(&planes)?;
-                }
-            }
-            Store::Window(store) => {
-                let (planes, times) = store.ordered()?;
-                let first = times.partition_point(|&t| t < pad) as i32;
-                let n = times.len() as i32;
-                let times: Vec<i32> = times.iter().skip(first as usize).map(|t| t - pad).collect();
-                let floor = (store.floor() - pad).max(0);
-                let planes = if times.is_empty() {
-                    Vec::new()
-                } else {
-                    // A copy, so that a row does not keep its batch alive.
-                    let planes = planes::view(&planes, self.axis, first, n)?;
-                    planes::rows(&planes, &[b])?
-                };
-                *store = WindowStore::holding(store, planes, times, floor);
-            }
-        }
-        Ok(alone)
     }
 }
 
-fn empty(like: &Array, axis: usize, rows: i32, columns: i32) -> Result<Array> {
-    let mut shape = like.shape().to_vec();
-    // Planes have the batch as their first axis and `axis` within bounds.
-    (shape[0], shape[axis]) = (rows, columns);
-    Ok(mlx_rs::ops::zeros_dtype(&shape, like.dtype())?)
+pub(super) fn whole(source: Source, mask: Mask) -> Read {
+    Read { source, mask, kernel: Kernel::Whole }
+}
+
+fn own_columns(own: &[Array; 2], axis: usize) -> i32 {
+    own[0].dim(axis as i32)
+}
+
+fn triple(planes: &[Array]) -> Result<[Array; 3]> {
+    <[Array; 3]>::try_from(planes.to_vec()).map_err(|_| Error::cache("planes do not fit their code"))
 }

@@ -49,8 +49,24 @@ impl WindowStore {
         WindowStore { planes, times, capacity, cursor: 0, floor, ..like.bare() }
     }
 
+    /// A store of these slots.
+    pub fn restored(
+        like: &WindowStore,
+        planes: Planes,
+        times: Vec<i32>,
+        cursor: usize,
+        floor: i32,
+    ) -> Self {
+        WindowStore { cursor, ..WindowStore::holding(like, planes, times, floor) }
+    }
+
+    /// The slot to be written over next.
+    pub fn cursor(&self) -> usize {
+        self.cursor
+    }
+
     fn bare(&self) -> WindowStore {
-        WindowStore::new(self.axis, self.step, self.rule, self.limit)
+        WindowStore::new(self.axis, self.step, self.rule.clone(), self.limit)
     }
 
     /// The column of each slot.
@@ -137,7 +153,7 @@ impl WindowStore {
             self.drop_all(time);
             return Ok(None);
         }
-        if self.times.len() as i32 > self.limit && !free.is_empty() {
+        if self.times.len() as i32 > self.limit && free.len() > 1 {
             self.order(time, line)?;
             return Ok(None);
         }

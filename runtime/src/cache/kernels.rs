@@ -1,0 +1,248 @@
+//! Attention in plain operations: the definition that fast kernels are measured against.
+
+use mlx_rs::{Array, Dtype};
+
+use super::mask::{Mask, MaskPool};
+use super::read::{Scores, Source};
+use crate::array::{Quantisation, quantized_matmul, scalar};
+use crate::ops::{self, shape4};
+use crate::{Error, Result};
+
+/// How a read goes over the stored positions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kernel {
+    /// All at once; by MLX's own fused attention where keys and values are plain.
+    Whole,
+    /// So many positions at a time, with a running softmax.
+    Tiled(i32),
+    /// All at once, the query heads of a key head folded into its queries; for one row.
+    Folded,
+}
+
+/// The kernels of a layer by what is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Kernels {
+    /// One query.
+    pub decode: Kernel,
+    /// Several queries, plainly causal.
+    pub window: Kernel,
+    /// Several queries with a mask of their own.
+    pub masked: Kernel,
+}
+
+impl Kernels {
+    /// All at once, always.
+    pub const WHOLE: Kernels =
+        Kernels { decode: Kernel::Whole, window: Kernel::Whole, masked: Kernel::Whole };
+}
+
+/// The least finite number of a float type.
+pub(crate) fn lowest(dtype: Dtype) -> f32 {
+    match dtype {
+        Dtype::Float16 => half::f16::MIN.to_f32(),
+        Dtype::Bfloat16 => half::bf16::MIN.to_f32(),
+        _ => f32::MIN,
+    }
+}
+
+/// Keys and values that products can be taken with, cut to a range of positions.
+enum Operand<'a> {
+    Plain(&'a Array),
+    Affine(&'a [Array; 3], Quantisation),
+}
+
+impl Operand<'_> {
+    fn first(&self) -> &Array {
+        match self {
+            Operand::Plain(x) => x,
+            Operand::Affine([x, ..], _) => x,
+        }
+    }
+
+    fn heads(&self) -> i32 {
+        self.first().dim(1)
+    }
+
+    fn columns(&self) -> i32 {
+        self.first().dim(2)
+    }
+
+    /// `x @ selfᵀ` or `x @ self` over `range`; x [B, K, (R,) M, ..].
+    fn product(&self, x: &Array, transpose: bool, range: (i32, i32)) -> Result<Array> {
+        let whole = range == (0, self.columns());
+        let grouped = x.ndim() == 5;
+        let part = |y: &Array| -> Result<Array> {
+            let y = if whole { y.clone() } else { ops::slice(y, 2, range.0, range.1)? };
+            if grouped { ops::expand(&y, 2) } else { Ok(y) }
+        };
+        match self {
+            Operand::Plain(y) if transpose => ops::matmul(x, &ops::swap(&part(y)?, -1, -2)?),
+            Operand::Plain(y) => ops::matmul(x, &part(y)?),
+            Operand::Affine([w, s, b], q) => {
+                quantized_matmul(x, &part(w)?, &part(s)?, Some(&part(b)?), transpose, *q)
+            }
+        }
+    }
+}
+
+/// Attends by `kernel`: queries [B, H, L, D] -> [B, H, L, E].
+pub(super) fn attend(
+    source: &Source,
+    mask: &Mask,
+    kernel: Kernel,
+    masks: &mut MaskPool,
+    q: &Array,
+    scores: Scores<'_>,
+) -> Result<Array> {
+    let (keys, values) = match source {
+        Source::Plain { keys, values } | Source::Rotated { keys, values } => {
+            (Operand::Plain(keys), Operand::Plain(values))
+        }
+        Source::Affine { keys, values, quantisation: [k, v] } => {
+            (Operand::Affine(keys, *k), Operand::Affine(values, *v))
+        }
+        Source::Each(_) | Source::Rows(_) => {
+            return Err(Error::cache("a list of reads is read one by one"));
+        }
+    };
+    let [b, h, l, d] = shape4(q, "attention queries")?;
+    let heads = keys.heads();
+    if heads < 1 || h % heads != 0 {
+        return Err(Error::input(
+            "attention",
+            format!("query heads that divide into {heads} key heads"),
+            h.to_string(),
+        ));
+    }
+    let repeats = h / heads;
+    let columns = keys.columns();
+    let q = ops::mul_scalar(q, scores.scale)?;
+    let folded = kernel == Kernel::Folded && b == 1 && !matches!(mask, Mask::Array(_));
+    let q = match (folded, repeats) {
+        (true, _) => ops::reshape(&q, &[b, heads, repeats * l, d])?,
+        (false, 1) => q,
+        (false, _) => ops::reshape(&q, &[b, heads, repeats, l, d])?,
+    };
+    let visible = match mask {
+        Mask::None => None,
+        Mask::Causal if l == 1 => None,
+        Mask::Causal if folded => Some(folded_mask(repeats, l, columns)?),
+        Mask::Causal => Some(masks.causal(l, columns)?),
+        Mask::Array(mask) if q.ndim() == 5 && mask.ndim() > 3 => Some(ops::expand(mask, -3)?),
+        Mask::Array(mask) => Some(mask.clone()),
+    };
+    let sinks = match scores.sinks {
+        None => None,
+        Some(sinks) => {
+            let shape: &[i32] = match (folded, repeats) {
+                (true, _) => &[heads, repeats, 1],
+                (false, 1) => &[h, 1, 1],
+                (false, _) => &[heads, repeats, 1, 1],
+            };
+            let sinks = ops::reshape(sinks, shape)?;
+            Some(if folded {
+                let rows = ops::broadcast_to(&sinks, &[heads, repeats, l])?;
+                ops::reshape(&rows, &[heads, repeats * l, 1])?
+            } else {
+                sinks
+            })
+        }
+    };
+    let parts = Parts { keys, values, visible, sinks, softcap: scores.softcap, columns };
+    let y = match kernel {
+        Kernel::Tiled(tile) => parts.tiled(&q, tile)?,
+        Kernel::Whole | Kernel::Folded => parts.whole(&q)?,
+    };
+    ops::reshape(&y, &[b, h, l, y.dim(-1)])
+}
+
+/// Row (r, i) of the folded queries sees the columns up to its own.
+fn folded_mask(repeats: i32, l: i32, columns: i32) -> Result<Array> {
+    let last: Vec<i32> = (0..repeats * l).map(|row| columns - l + row % l).collect();
+    let last = Array::from_slice(&last, &[repeats * l, 1]);
+    let keys = ops::reshape(&ops::arange(0, columns)?, &[1, columns])?;
+    ops::less_equal(&keys, &last)
+}
+
+struct Parts<'a> {
+    keys: Operand<'a>,
+    values: Operand<'a>,
+    visible: Option<Array>,
+    sinks: Option<Array>,
+    softcap: Option<f32>,
+    columns: i32,
+}
+
+impl Parts<'_> {
+    /// Scores of the columns in `range`, capped and masked.
+    fn scores(&self, q: &Array, range: (i32, i32)) -> Result<Array> {
+        let mut s = self.keys.product(q, true, range)?;
+        if let Some(cap) = self.softcap {
+            s = ops::softcap(&s, cap)?;
+        }
+        if let Some(visible) = &self.visible {
+            let visible = if range == (0, self.columns) {
+                visible.clone()
+            } else {
+                ops::slice(visible, -1, range.0, range.1)?
+            };
+            s = ops::select(&visible, &s, &scalar(lowest(s.dtype()), s.dtype()))?;
+        }
+        Ok(s)
+    }
+
+    fn whole(&self, q: &Array) -> Result<Array> {
+        let range = (0, self.columns);
+        let mut s = self.scores(q, range)?;
+        if let Some(sinks) = &self.sinks {
+            let mut shape = s.shape().to_vec();
+            if let Some(last) = shape.last_mut() {
+                *last = 1;
+            }
+            let sinks = ops::broadcast_to(&ops::cast_like(sinks, &s)?, &shape)?;
+            s = ops::concat(&[&s, &sinks], -1)?;
+        }
+        let mut p = ops::softmax(&s, true)?;
+        if self.sinks.is_some() {
+            p = ops::slice(&p, -1, 0, self.columns)?;
+        }
+        self.values.product(&p, false, range)
+    }
+
+    fn tiled(&self, q: &Array, tile: i32) -> Result<Array> {
+        // Greatest score so far, sum of weights and weighted sum of values.
+        let mut state: Option<(Array, Array, Array)> = None;
+        let mut start = 0;
+        while start < self.columns {
+            let range = (start, (start + tile).min(self.columns));
+            start = range.1;
+            let s = self.scores(q, range)?;
+            let dtype = s.dtype();
+            let s = ops::to_f32(&s)?;
+            let highest = ops::max(&s, -1, true)?;
+            let top = match (&state, &self.sinks) {
+                (Some((top, ..)), _) => ops::maximum(top, &highest)?,
+                (None, Some(sinks)) => ops::maximum(&ops::to_f32(sinks)?, &highest)?,
+                (None, None) => highest,
+            };
+            let p = ops::exp(&ops::sub(&s, &top)?)?;
+            let weight = ops::sum(&p, -1, true)?;
+            let value = ops::to_f32(&self.values.product(&ops::cast(&p, dtype)?, false, range)?)?;
+            state = Some(match (state, &self.sinks) {
+                (Some((before, sum, mixed)), _) => {
+                    let fade = ops::exp(&ops::sub(&before, &top)?)?;
+                    let sum = ops::add(&ops::mul(&sum, &fade)?, &weight)?;
+                    let mixed = ops::add(&ops::mul(&mixed, &fade)?, &value)?;
+                    (top, sum, mixed)
+                }
+                (None, Some(sinks)) => {
+                    let sink = ops::exp(&ops::sub(&ops::to_f32(sinks)?, &top)?)?;
+                    (top, ops::add(&weight, &sink)?, value)
+                }
+                (None, None) => (top, weight, value),
+            });
+        }
+        let (_, sum, mixed) = state.ok_or_else(|| Error::cache("attention over nothing"))?;
+        ops::cast_like(&ops::div(&mixed, &sum)?, q)
+    }
+}

@@ -1,0 +1,131 @@
+use super::resolve::chunk_tokens;
+use super::*;
+
+fn resolve(request: CompositionRequest) -> Result<Composition, String> {
+    resolve_composition(&request, &[]).map_err(|e| e.to_string())
+}
+
+#[test]
+fn the_default_record() {
+    let record = resolve(CompositionRequest {
+        prefill_chunk_tokens: Some(2048),
+        ..CompositionRequest::default()
+    });
+    insta::assert_snapshot!(serde_json::to_string_pretty(&record.unwrap()).unwrap(), @r#"
+    {
+      "device": "cpu",
+      "kv": {
+        "kind": "bf16"
+      },
+      "paged_kv": null,
+      "draft_depth": 0,
+      "prefill_chunk_tokens": 2048,
+      "max_rows": 8,
+      "vector_greedy_sampling": true,
+      "mixed_prefill": false,
+      "mixed_token_budget": 256,
+      "prefill_tail_split": true,
+      "grammar_jump": false,
+      "greedy_draft": false
+    }
+    "#);
+}
+
+#[test]
+fn the_first_failure_wins_in_a_fixed_order() {
+    let mut request = CompositionRequest {
+        kv: KvRequest { quantized_kv_start: Some(-1), ..KvRequest::default() },
+        max_rows: Some(0),
+        draft: Some(DraftRequest { tokens: 0, adaptive: true }),
+        mixed_token_budget: Some(0),
+        paged_kv: Some(PagingRequest { block_size: Some(0), direct: None }),
+        ..CompositionRequest::default()
+    };
+    let mut seen = Vec::new();
+    for _ in 0..6 {
+        match resolve(request.clone()) {
+            Ok(_) => break,
+            Err(text) => seen.push(text),
+        }
+        match seen.len() {
+            1 => request.kv.quantized_kv_start = None,
+            2 => request.max_rows = None,
+            3 => request.draft = None,
+            4 => request.mixed_token_budget = None,
+            _ => request.paged_kv = None,
+        }
+    }
+    insta::assert_snapshot!(seen.join("\n"), @r"
+    quantizedKvStart must be a nonnegative integer
+    composition maxRows must be a positive integer
+    composition draft tokens must be a positive integer
+    composition mixedTokenBudget must be a positive integer
+    composition paged KV block size must be a positive integer
+    ");
+}
+
+#[test]
+fn schemes_resolve() {
+    let layers = [LayerScheme { layer: 1, bits: 8, group_size: 32 }];
+    let key = |kv: KvRequest, layers: &[LayerScheme]| {
+        let request = CompositionRequest { kv, ..CompositionRequest::default() };
+        match resolve_composition(&request, layers) {
+            Ok(record) => format!("{} {:?}", record.cache_key(), record.kv.at(1)),
+            Err(error) => error.to_string(),
+        }
+    };
+    let bits = |bits| KvRequest { scheme: KvOverride::Bits(bits), ..KvRequest::default() };
+    let config = KvRequest { scheme: KvOverride::Config, ..KvRequest::default() };
+    let lines = [
+        key(KvRequest::default(), &layers),
+        key(bits(4), &layers),
+        key(KvRequest { group_size: Some(32), quantized_kv_start: Some(512), ..bits(4) }, &[]),
+        key(KvRequest { immediate: true, ..bits(8) }, &[]),
+        key(KvRequest { fused_sdpa: Some(true), ..bits(6) }, &[]),
+        key(bits(7), &[]),
+        key(config.clone(), &layers),
+        key(config.clone(), &[]),
+        key(KvRequest { need_config: true, ..config.clone() }, &[]),
+        key(KvRequest { group_size: Some(32), ..config }, &layers),
+        key(KvRequest { turbo: TurboBits::parse("turbo").ok(), ..bits(4) }, &layers),
+    ];
+    insta::assert_snapshot!(lines.join("\n"), @r#"
+    bf16 Bf16
+    kv4 Affine { bits: 4, group_size: 64, start: After(0), kernels: Unfused }
+    kv4-g32-start512 Affine { bits: 4, group_size: 32, start: After(512), kernels: Unfused }
+    kv8-immediate Affine { bits: 8, group_size: 64, start: Immediate, kernels: Unfused }
+    tiled KV reads: expected 4 or 8 bits, found 6
+    affine KV: expected 2, 3, 4, 5, 6 or 8 bits in groups of 32, 64 or 128, found 7 bits in groups of 64
+    config Affine { bits: 8, group_size: 32, start: After(0), kernels: TiledCausal }
+    bf16 Bf16
+    model has no kv_config.json (--kv-quant config)
+    a KV group size goes with uniform bits, not with config or turbo
+    turbo-k8v3 Turbo { k_bits: 8, v_bits: 3, start: After(0) }
+    "#);
+}
+
+#[test]
+fn turbo_texts() {
+    let text = |t: &str| match TurboBits::parse(t) {
+        Ok(bits) => format!("k{}v{}", bits.keys, bits.values),
+        Err(error) => error.to_string(),
+    };
+    let texts = ["turbo", "turbo:k4v2", "turbo:k3v3", "turbo:k8v31", "turbo:v3k8", "k8v3"];
+    insta::assert_snapshot!(texts.map(text).join("\n"), @r#"
+    k8v3
+    k4v2
+    turbo spec "turbo:k3v3": expected turbo or turbo:k<b>v<b> with keys of 2, 4, 5 or 8 bits and values of 2, 3, 4, 5 or 8
+    turbo spec "turbo:k8v31": expected turbo or turbo:k<b>v<b> with keys of 2, 4, 5 or 8 bits and values of 2, 3, 4, 5 or 8
+    turbo spec "turbo:v3k8": expected turbo or turbo:k<b>v<b> with keys of 2, 4, 5 or 8 bits and values of 2, 3, 4, 5 or 8
+    turbo spec "k8v3": expected turbo or turbo:k<b>v<b> with keys of 2, 4, 5 or 8 bits and values of 2, 3, 4, 5 or 8
+    "#);
+}
+
+#[test]
+fn chunks_of_prompts() {
+    assert_eq!(chunk_tokens(None, None), 2048);
+    assert_eq!(chunk_tokens(None, Some("100.9")), 100);
+    assert_eq!(chunk_tokens(None, Some("-3")), 1);
+    assert_eq!(chunk_tokens(None, Some("many")), 2048);
+    assert_eq!(chunk_tokens(Some(7), Some("100")), 7);
+}
