@@ -88,6 +88,11 @@ pub trait FallbackRenderer: Send + Sync {
     fn thinking_format(&self) -> ThinkingFormat {
         ThinkingFormat::None
     }
+
+    /// How the family writes its tool calls.
+    fn tool_call_format(&self) -> ToolCallFormat {
+        ToolCallFormat::None
+    }
 }
 
 /// Loads the chat template of a model folder.

@@ -79,3 +79,8 @@ fn check(name: &str) {
 fn small_templates() {
     check("chat-templates.json");
 }
+
+#[test]
+fn templates_in_the_wild() {
+    check("templates-in-the-wild.json");
+}

@@ -1,4 +1,18 @@
-//! Formats of what models write besides the answer: thinking and tool calls.
+//! What a model writes, split while it streams: thinking, tool calls and the answer.
+//!
+//! Which format a model uses is data: its family says so, or its chat template gives it away
+//! ([`ToolCallFormat::detect`], [`crate::ThinkingFormat::detect`]). [`PartSplitter`] takes text in
+//! any pieces; how it is cut makes no difference to the parts together.
+
+mod calls;
+mod sentinels;
+mod splitter;
+
+use std::str::FromStr;
+
+use serde_json::{Value, json};
+
+pub use splitter::PartSplitter;
 
 /// How a model writes its tool calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -16,4 +30,91 @@ pub enum ToolCallFormat {
     Sentinels,
     /// `<tool_call>NAME<arg_key>KEY</arg_key><arg_value>VALUE</arg_value></tool_call>`.
     ArgumentPairs,
+}
+
+impl ToolCallFormat {
+    /// The format a template's text gives away.
+    pub fn detect(template: &str) -> Self {
+        if template.contains("<|tool_call>") {
+            Self::Sentinels
+        } else if template.contains("<arg_key>") {
+            Self::ArgumentPairs
+        } else if template.contains("<function=") {
+            Self::FunctionTags
+        } else if template.contains("<function name=") {
+            Self::NamedElements
+        } else if template.contains("<tool_call>") {
+            Self::Json
+        } else {
+            Self::None
+        }
+    }
+}
+
+impl FromStr for ToolCallFormat {
+    type Err = String;
+
+    fn from_str(s: &str) -> Result<Self, String> {
+        match s {
+            "none" => Ok(Self::None),
+            "json" => Ok(Self::Json),
+            "function-tags" => Ok(Self::FunctionTags),
+            "named-elements" => Ok(Self::NamedElements),
+            "sentinels" => Ok(Self::Sentinels),
+            "argument-pairs" => Ok(Self::ArgumentPairs),
+            other => Err(format!(
+                "unknown tool call format `{other}`; expected `none`, `json`, `function-tags`, \
+                 `named-elements`, `sentinels` or `argument-pairs`"
+            )),
+        }
+    }
+}
+
+/// A call of a tool.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolCall {
+    /// The tool's name.
+    pub name: String,
+    /// Its arguments, an object.
+    pub arguments: Value,
+}
+
+impl ToolCall {
+    /// As JSON: `{"name": ..., "arguments": {...}}`.
+    pub fn to_json(&self) -> Value {
+        json!({"name": self.name, "arguments": self.arguments})
+    }
+}
+
+/// A part of what a model writes.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Part {
+    /// More of its thinking.
+    Thinking(String),
+    /// More of its answer.
+    Text(String),
+    /// A whole tool call.
+    ToolCall(ToolCall),
+}
+
+/// All parts together.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Parts {
+    /// The answer.
+    pub text: String,
+    /// The thinking; empty when there is none.
+    pub thinking: String,
+    /// The tool calls in order.
+    pub tool_calls: Vec<ToolCall>,
+}
+
+impl Parts {
+    /// Adds a part.
+    pub fn add(&mut self, part: Part) {
+        match part {
+            Part::Thinking(text) => self.thinking.push_str(&text),
+            Part::Text(text) => self.text.push_str(&text),
+            Part::ToolCall(call) => self.tool_calls.push(call),
+        }
+    }
 }

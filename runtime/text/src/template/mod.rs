@@ -197,7 +197,17 @@ impl ChatTemplate {
 
     /// How this model writes its tool calls.
     pub fn tool_call_format(&self) -> ToolCallFormat {
-        self.options.tool_calls.unwrap_or_default()
+        if let Some(format) = self.options.tool_calls {
+            return format;
+        }
+        match &self.renderer {
+            Renderer::Fallback(renderer) => renderer.tool_call_format(),
+            Renderer::Templates(templates) => templates
+                .iter()
+                .map(|(_, template)| ToolCallFormat::detect(template.text()))
+                .find(|format| *format != ToolCallFormat::None)
+                .unwrap_or_default(),
+        }
     }
 }
 

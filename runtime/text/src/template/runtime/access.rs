@@ -2,6 +2,7 @@
 
 use indexmap::IndexMap;
 use minijinja::Value;
+use minijinja::value::Tuple;
 
 use super::kind::{Kind, Native, as_int, kind, native};
 use super::objects::{BoundMethod, UndefinedValue, fail_undefined};
@@ -116,11 +117,20 @@ fn own_attribute(value: &Value, name: &str) -> Option<Value> {
                 };
                 Some(if found.is_undefined() { UndefinedValue::missing(message) } else { found })
             }
+            (Native::Macro, "arguments") => {
+                let names = value.get_attr(name).ok()?.try_iter().ok()?;
+                Some(Value::from(Tuple::from(names.collect::<Vec<_>>())))
+            }
             (Native::Loop | Native::Macro, _) => {
                 value.get_attr(name).ok().filter(|found| !found.is_undefined())
             }
             _ => None,
         },
+        Kind::Int(_) if matches!(name, "real" | "numerator") => Some(value.clone()),
+        Kind::Int(_) if name == "imag" => Some(Value::from(0)),
+        Kind::Int(_) if name == "denominator" => Some(Value::from(1)),
+        Kind::Float(_) if name == "real" => Some(value.clone()),
+        Kind::Float(_) if name == "imag" => Some(Value::from(0.0)),
         Kind::Tuple([grouper, list])
             if value.downcast_object_ref::<super::objects::Group>().is_some() =>
         {

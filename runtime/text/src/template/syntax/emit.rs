@@ -276,7 +276,7 @@ impl Emitter<'_> {
                 self.native_target(&plain)?;
                 self.out.push('=');
                 self.expr(value)?;
-                self.out.push_str("|E(true)%}");
+                self.out.push_str("|E%}");
                 let mut names = BTreeSet::new();
                 target_names(&plain, &mut names);
                 names.iter().for_each(|name| self.bind(name));
@@ -656,9 +656,6 @@ impl Emitter<'_> {
 
     fn call(&mut self, callee: &Expr, args: &Args) -> Result<()> {
         match callee {
-            Expr::Name(name) if name == "super" || name == "self" => {
-                return self.fail(format!("`{name}` cannot be served"));
-            }
             // A plain name is called natively: macros, `caller`, `loop` in a recursive loop.
             Expr::Name(name) => {
                 self.out.push_str(ascii(name, self.line)?);
@@ -689,6 +686,9 @@ impl Emitter<'_> {
     }
 
     fn name(&mut self, name: &str) -> Result<()> {
+        if name == "super" || name == "self" {
+            return self.fail(format!("`{name}` cannot be served"));
+        }
         self.out.push_str(ascii(name, self.line)?);
         if !self.bound.iter().any(|names| names.contains(name)) {
             if self.functions > 0 && ["varargs", "kwargs"].contains(&name) {
