@@ -199,11 +199,7 @@ pub(super) struct RenderArgs {
 }
 
 fn variable(text: &str) -> Result<(String, serde_json::Value), String> {
-    let Some((name, value)) = text.split_once('=') else {
-        return Err(format!("expected NAME=JSON, found {text:?}"));
-    };
-    let value = serde_json::from_str(value).map_err(|e| format!("{name}: not JSON: {e}"))?;
-    Ok((name.to_owned(), value))
+    specc_text::messages::parse_setting(text).map_err(|e| e.to_string())
 }
 
 #[derive(Debug, clap::Args)]

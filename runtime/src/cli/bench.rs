@@ -38,7 +38,11 @@ pub(super) fn run(families: Families, args: &BenchArgs) -> anyhow::Result<()> {
         let mut values: Vec<f64> = runs.iter().map(of).collect();
         values.sort_by(f64::total_cmp);
         let middle = values.len() / 2;
-        if values.len() % 2 == 1 { values[middle] } else { (values[middle - 1] + values[middle]) / 2.0 }
+        if values.len() % 2 == 1 {
+            values[middle]
+        } else {
+            (values[middle - 1] + values[middle]) / 2.0
+        }
     };
     let (prefill, step) = (median(&|r| r.prefill), median(&|r| r.step));
     let rows = f64::from(args.rows);
@@ -63,7 +67,8 @@ pub(super) fn run(families: Families, args: &BenchArgs) -> anyhow::Result<()> {
 /// The model: a folder's, or shapes filled with random numbers.
 fn model(families: Families, args: &BenchArgs) -> anyhow::Result<Model> {
     if let Some(folder) = &args.model {
-        let args = super::args::ModelArgs { model: folder.clone(), keep_quantized: args.keep_quantized };
+        let args =
+            super::args::ModelArgs { model: folder.clone(), keep_quantized: args.keep_quantized };
         return load(families, &args);
     }
     let Some(config) = &args.config else { bail!("neither a model nor a configuration") };

@@ -7,11 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
 use serde_json::{Value, json};
+use specc_text::parts::{Parts, ToolCall};
 use specc_text::{ChatTemplate, Clock, Tokenizer};
 
 use super::args::ChatArgs;
 use super::console::{complain, say};
-use super::{Families, generate, load, prompt};
+use super::generate::{self, Printer};
+use super::{Families, load, prompt};
 use crate::generate::{FinishReason, Model, Session};
 use crate::graph::ChatFormat;
 
@@ -109,15 +111,19 @@ impl Chat<'_> {
 
     fn answer(&mut self, line: &str) -> anyhow::Result<()> {
         self.messages.push(json!({ "role": "user", "content": line }));
-        let reply = self.reply();
-        match &reply {
-            Ok(text) => self.messages.push(json!({ "role": "assistant", "content": text })),
-            Err(_) => drop(self.messages.pop()),
+        match self.reply() {
+            Ok(parts) => {
+                self.messages.push(message(&parts));
+                Ok(())
+            }
+            Err(e) => {
+                self.messages.pop();
+                Err(e)
+            }
         }
-        reply.map(drop)
     }
 
-    fn reply(&mut self) -> anyhow::Result<String> {
+    fn reply(&mut self) -> anyhow::Result<Parts> {
         self.stop.store(false, Ordering::Relaxed);
         let variables = prompt::variables(self.format, &self.messages, self.args.no_thinking);
         let rendered = self.template.render(&variables)?;
@@ -125,16 +131,18 @@ impl Chat<'_> {
         let options = prompt::options(&self.args.sampling, self.model, true);
         let mut answer = self.model.continue_session(&mut self.session, &ids, options)?;
         generate::read_prompt(&mut answer)?;
-        let (mut said, mut text) = (ids, String::new());
+        let splitter = Some(prompt::splitter(&self.template, &rendered));
+        let mut printer = Printer { splitter, parts: Parts::default(), silent: false };
+        let mut said = ids;
         while let Some(piece) = answer.next() {
             let piece = piece?;
             said.extend(piece.id);
-            say(&piece.text)?;
-            text.push_str(&piece.text);
+            printer.take(&piece.text)?;
             if self.stop.load(Ordering::Relaxed) {
                 answer.cancel();
             }
         }
+        printer.finish()?;
         say("\n")?;
         complain(&format!("[{}]", generate::line(&answer.stats()?)));
         if answer.finish_reason() == Some(FinishReason::Cancelled) {
@@ -143,7 +151,7 @@ impl Chat<'_> {
         said.extend(answer.end_token());
         let raw = self.tokenizer.decode(&said, false)?;
         self.said = Some(Said { text: raw, ids: said });
-        Ok(text)
+        Ok(printer.parts)
     }
 
     /// The tokens of a conversation. Where it goes on from what was said, the tokens said stay as
@@ -158,4 +166,17 @@ impl Chat<'_> {
         }
         Ok(self.tokenizer.encode_rendered(rendered)?)
     }
+}
+
+/// An answer as a message of the conversation.
+fn message(parts: &Parts) -> Value {
+    let mut message = json!({ "role": "assistant", "content": parts.text });
+    if !parts.thinking.is_empty() {
+        message["reasoning_content"] = json!(parts.thinking);
+    }
+    if !parts.tool_calls.is_empty() {
+        let call = |call: &ToolCall| json!({ "type": "function", "function": call.to_json() });
+        message["tool_calls"] = parts.tool_calls.iter().map(call).collect();
+    }
+    message
 }

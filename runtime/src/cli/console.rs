@@ -18,6 +18,16 @@ pub(super) fn complain(line: &str) {
     let _ = writeln!(stderr().lock(), "{line}");
 }
 
+/// Writes to stderr at once, dimmed on a terminal.
+pub(super) fn whisper(text: &str) {
+    let mut out = stderr().lock();
+    let _ = match out.is_terminal() {
+        true => write!(out, "\x1b[2m{text}\x1b[0m"),
+        false => write!(out, "{text}"),
+    };
+    let _ = out.flush();
+}
+
 /// Whether the reader of stdout went away, which is no failure of ours.
 pub(super) fn is_closed_pipe(error: &anyhow::Error) -> bool {
     let kind = |e: &std::io::Error| e.kind() == std::io::ErrorKind::BrokenPipe;
@@ -66,11 +76,12 @@ impl Bar {
     /// A bar to `total`, shown when it takes more than a second.
     pub fn new(what: &str, total: u64, bytes: bool) -> Self {
         let bar = stderr().is_terminal().then(|| {
-            let count =
-                if bytes { "{bytes}/{total_bytes} {bytes_per_sec}" } else { "{pos}/{len}" };
+            let count = if bytes { "{bytes}/{total_bytes} {bytes_per_sec}" } else { "{pos}/{len}" };
             let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
             // The template is constant and parses.
-            if let Ok(style) = ProgressStyle::with_template(&format!("{{msg}} {{wide_bar}} {count}")) {
+            if let Ok(style) =
+                ProgressStyle::with_template(&format!("{{msg}} {{wide_bar}} {count}"))
+            {
                 bar.set_style(style);
             }
             bar.set_message(what.to_owned());

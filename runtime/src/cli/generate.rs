@@ -4,13 +4,15 @@ use std::ops::ControlFlow;
 
 use serde_json::{Value, json};
 use specc_text::Clock;
+use specc_text::parts::{Part, PartSplitter, Parts, ToolCall};
 
 use super::args::GenerateArgs;
-use super::console::{Bar, complain, say};
+use super::console::{Bar, complain, say, whisper};
 use super::{Families, load, prompt};
 use crate::generate::{FinishReason, Generation, Stats};
 
 pub(super) fn run(families: Families, args: &GenerateArgs) -> anyhow::Result<()> {
+    let mut splitter = None;
     let listed = args.ids.as_deref().map(|text| prompt::numbers("--ids", text)).transpose()?;
     let model = load(families, &args.model)?;
     let ids: Vec<u32> = match (&listed, &args.prompt, &args.chat) {
@@ -19,39 +21,84 @@ pub(super) fn run(families: Families, args: &GenerateArgs) -> anyhow::Result<()>
         (_, _, text) => {
             let format = model.family().chat;
             let folder = &args.model.model;
-            let template =
-                prompt::chat_template(folder, format, args.no_thinking, Clock::Local)?;
+            let template = prompt::chat_template(folder, format, args.no_thinking, Clock::Local)?;
             let message = json!({ "role": "user", "content": text.as_deref().unwrap_or_default() });
             let variables = prompt::variables(format, &[message], args.no_thinking);
-            model.tokenizer()?.encode_rendered(&template.render(&variables)?)?
+            let rendered = template.render(&variables)?;
+            splitter = Some(prompt::splitter(&template, &rendered));
+            model.tokenizer()?.encode_rendered(&rendered)?
         }
     };
     let mut options = prompt::options(&args.sampling, &model, listed.is_none());
     options.ignore_eos = args.ignore_eos;
     let mut answer = model.generate(&ids, options)?;
     read_prompt(&mut answer)?;
-    let (mut out, mut text) = (Vec::new(), String::new());
+    let mut printer = Printer { splitter, parts: Parts::default(), silent: args.json };
+    let mut out = Vec::new();
     while let Some(piece) = answer.next() {
         let piece = piece?;
-        out.extend(piece.id);
-        if !args.json {
-            match (listed.is_some(), piece.id) {
-                (true, Some(id)) => say(&format!("{}{id}", if out.len() > 1 { "," } else { "" }))?,
-                _ => say(&piece.text)?,
-            }
+        if let (true, false, Some(id)) = (listed.is_some(), args.json, piece.id) {
+            say(&format!("{}{id}", if out.is_empty() { "" } else { "," }))?;
         }
-        text.push_str(&piece.text);
+        out.extend(piece.id);
+        printer.take(&piece.text)?;
     }
+    printer.finish()?;
     let stats = answer.stats()?;
-    let reason = answer.finish_reason().unwrap_or(FinishReason::Length);
+    let parts = printer.parts;
+    let mut reason = answer.finish_reason().unwrap_or(FinishReason::Length);
+    if reason == FinishReason::Stop && !parts.tool_calls.is_empty() {
+        reason = FinishReason::ToolCalls;
+    }
     if args.json {
-        let text = listed.is_none().then_some(text);
-        let object = report(&ids, &out, text, reason, &stats);
-        return say(&format!("{object}\n"));
+        let parts = listed.is_none().then_some(&parts);
+        return say(&format!("{}\n", report(&ids, &out, parts, reason, &stats)));
     }
     say("\n")?;
     complain(&line(&stats));
     Ok(())
+}
+
+/// Shows an answer while it comes: the text on stdout, thinking and calls of tools told apart.
+pub(super) struct Printer {
+    /// Without one all is text.
+    pub splitter: Option<PartSplitter>,
+    /// What came so far.
+    pub parts: Parts,
+    /// Nothing is shown.
+    pub silent: bool,
+}
+
+impl Printer {
+    /// Takes a piece of the answer.
+    pub fn take(&mut self, piece: &str) -> anyhow::Result<()> {
+        let parts = match &mut self.splitter {
+            Some(splitter) => splitter.push(piece),
+            None => vec![Part::Text(piece.to_owned())],
+        };
+        self.show(parts)
+    }
+
+    /// Shows what the splitter held back.
+    pub fn finish(&mut self) -> anyhow::Result<()> {
+        let parts = self.splitter.as_mut().map(PartSplitter::finish);
+        self.show(parts.unwrap_or_default())
+    }
+
+    fn show(&mut self, parts: Vec<Part>) -> anyhow::Result<()> {
+        for part in parts {
+            if !self.silent {
+                match &part {
+                    Part::Text(text) => say(text)?,
+                    // The answer alone goes to stdout.
+                    Part::Thinking(text) => whisper(text),
+                    Part::ToolCall(call) => say(&format!("{}\n", call.to_json()))?,
+                }
+            }
+            self.parts.add(part);
+        }
+        Ok(())
+    }
 }
 
 /// Reads the prompt with a bar where it takes long.
@@ -69,16 +116,18 @@ pub(super) fn read_prompt(answer: &mut Generation<'_>) -> anyhow::Result<()> {
 fn report(
     prompt_ids: &[u32],
     ids: &[u32],
-    text: Option<String>,
+    parts: Option<&Parts>,
     reason: FinishReason,
     stats: &Stats,
 ) -> Value {
+    let thinking = parts.map(|parts| parts.thinking.as_str()).filter(|text| !text.is_empty());
+    let calls = parts.iter().flat_map(|parts| &parts.tool_calls).map(ToolCall::to_json);
     json!({
         "prompt_ids": prompt_ids,
         "ids": ids,
-        "text": text,
-        "thinking": null,
-        "tool_calls": [],
+        "text": parts.map(|parts| parts.text.as_str()),
+        "thinking": thinking,
+        "tool_calls": calls.collect::<Vec<_>>(),
         "finish_reason": reason.word(),
         "prompt_tokens": stats.prompt_tokens,
         "cached_tokens": stats.cached_tokens,

@@ -91,7 +91,10 @@ fn text(object: &Value) -> String {
     let gigabytes = object["bytes"].as_f64().unwrap_or(0.0) / 1e9;
     line(
         "tensors",
-        format!("{} in {} files, {gigabytes:.3} GB, {}", object["tensors"], object["files"], object["tensor_types"]),
+        format!(
+            "{} in {} files, {gigabytes:.3} GB, {}",
+            object["tensors"], object["files"], object["tensor_types"]
+        ),
     );
     for entry in object["cache"].as_array().into_iter().flatten() {
         line(

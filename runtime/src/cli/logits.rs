@@ -12,7 +12,8 @@ use crate::array::from_i32s;
 use crate::ops;
 
 pub(super) fn run(families: Families, args: &LogitsArgs) -> anyhow::Result<()> {
-    let chunks = args.chunks.as_deref().map(|text| prompt::numbers("--chunks", text)).transpose()?;
+    let chunks =
+        args.chunks.as_deref().map(|text| prompt::numbers("--chunks", text)).transpose()?;
     let path = std::path::Path::new(&args.ids);
     let is_file = path.extension().is_some_and(|e| e == "safetensors") || path.is_file();
     let (rows, ids) = match (is_file, args.rows) {

@@ -5,8 +5,9 @@ use std::path::Path;
 use anyhow::{Context, bail};
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 use serde_json::{Map, Value, json};
-use specc_text::template::ChatTemplate;
+use specc_text::parts::PartSplitter;
 use specc_text::source::FallbackRenderer;
+use specc_text::template::{ChatTemplate, Template};
 use specc_text::{Clock, TemplateOptions, load_model_chat_template};
 
 use super::args::SamplingArgs;
@@ -101,14 +102,13 @@ pub(super) fn options(args: &SamplingArgs, model: &Model, text: bool) -> Options
 /// A family's template for checkpoints without one.
 struct Fallback {
     text: &'static str,
+    clock: Clock,
 }
 
 impl FallbackRenderer for Fallback {
     fn render(&self, variables: &Map<String, Value>) -> Result<String, String> {
-        let template = specc_text::template::Template::parse("the family's template", self.text)
-            .map_err(|e| e.to_string())?;
-        template
-            .render(variables, Clock::Local, Default::default())
+        Template::parse("the family's template", self.text)
+            .and_then(|template| template.render(variables, self.clock, Default::default()))
             .map_err(|e| e.to_string())
     }
 }
@@ -120,15 +120,22 @@ pub(super) fn chat_template(
     no_thinking: bool,
     clock: Clock,
 ) -> anyhow::Result<ChatTemplate> {
-    let parsed = |word: Option<&str>| word.map(str::parse).transpose().map_err(anyhow::Error::msg);
     let options = TemplateOptions {
         disable_thinking: no_thinking,
         clock,
-        thinking: parsed(format.thinking)?,
+        thinking: format.thinking.map(str::parse).transpose().map_err(anyhow::Error::msg)?,
+        tool_calls: format.tool_calls.map(str::parse).transpose().map_err(anyhow::Error::msg)?,
         ..TemplateOptions::default()
     };
-    let fallback = format.fallback.map(|text| Box::new(Fallback { text }) as Box<dyn FallbackRenderer>);
+    let fallback =
+        format.fallback.map(|text| Box::new(Fallback { text, clock }) as Box<dyn FallbackRenderer>);
     Ok(load_model_chat_template(folder, fallback, options)?)
+}
+
+/// What splits the answer to a rendered prompt.
+pub(super) fn splitter(template: &ChatTemplate, rendered: &str) -> PartSplitter {
+    PartSplitter::new(template.thinking_format(), template.tool_call_format(), Value::Null)
+        .after_prompt(rendered)
 }
 
 /// The variables of a conversation: its messages, and what the family sets.

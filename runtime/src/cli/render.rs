@@ -2,10 +2,9 @@
 
 use std::path::Path;
 
-use anyhow::{Context, bail};
-use serde_json::{Map, Value, json};
-use specc_text::Clock;
+use anyhow::Context;
 use specc_text::template::Template;
+use specc_text::{Clock, messages};
 
 use super::args::RenderArgs;
 use super::console::say;
@@ -17,11 +16,9 @@ use crate::weights::{LoadOptions, ModelSource};
 pub(super) fn run(families: Families, args: &RenderArgs) -> anyhow::Result<()> {
     let clock = match &args.now {
         None => Clock::Local,
-        Some(text) => Clock::Fixed(
-            text.parse().with_context(|| format!("--now: expected YYYY-MM-DDTHH:MM:SS, found {text:?}"))?,
-        ),
+        Some(text) => messages::parse_clock(text).context("--now")?,
     };
-    let mut given = read_messages(&args.messages)?;
+    let mut given = messages::read_variables(&args.messages)?;
     given.extend(args.set.iter().cloned());
     let text = match (&args.model, &args.template) {
         (Some(folder), _) => {
@@ -35,29 +32,14 @@ pub(super) fn run(families: Families, args: &RenderArgs) -> anyhow::Result<()> {
             let path = path.as_deref().unwrap_or(Path::new(""));
             let shown = path.display().to_string();
             let text = std::fs::read_to_string(path).with_context(|| shown.clone())?;
-            let mut variables = Map::new();
-            variables.insert("tools".into(), Value::Null);
-            variables.insert("documents".into(), Value::Null);
-            variables.insert("add_generation_prompt".into(), json!(false));
+            let mut variables = messages::with_defaults(given);
             if args.no_thinking {
-                variables.insert("enable_thinking".into(), json!(false));
+                variables.insert("enable_thinking".into(), false.into());
             }
-            variables.extend(given);
             Template::parse(&shown, &text)?.render(&variables, clock, Default::default())?
         }
     };
     say(&text)
-}
-
-/// The variables of a file: an object of them, or a list of messages.
-fn read_messages(path: &Path) -> anyhow::Result<Map<String, Value>> {
-    let shown = path.display();
-    let text = std::fs::read_to_string(path).with_context(|| shown.to_string())?;
-    match serde_json::from_str(&text).with_context(|| format!("{shown}: not JSON"))? {
-        Value::Object(variables) => Ok(variables),
-        Value::Array(messages) => Ok([("messages".to_owned(), messages.into())].into_iter().collect()),
-        _ => bail!("{shown}: expected a list of messages or an object of variables"),
-    }
 }
 
 /// What the model's family says about chats; nothing for a folder that is only a tokenizer.

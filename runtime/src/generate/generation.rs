@@ -92,7 +92,8 @@ impl<'a> Generation<'a> {
         model.check_ids(prompt)?;
         let sampler = Sampler::new(options.sampling.clone())?;
         let vocabulary = model.vocabulary().unwrap_or(u32::MAX);
-        if let Some((id, _)) = options.penalties.logit_bias.iter().find(|(id, _)| *id >= vocabulary) {
+        if let Some((id, _)) = options.penalties.logit_bias.iter().find(|(id, _)| *id >= vocabulary)
+        {
             let expected = format!("a token below {vocabulary}");
             return Err(Error::input("logit bias", expected, id.to_string()));
         }
@@ -107,7 +108,8 @@ impl<'a> Generation<'a> {
         };
         let started = Instant::now();
         let cached = session.get().reuse(prompt)?;
-        let stats = Stats { prompt_tokens: prompt.len(), cached_tokens: cached, ..Stats::default() };
+        let stats =
+            Stats { prompt_tokens: prompt.len(), cached_tokens: cached, ..Stats::default() };
         Ok(Self {
             graph,
             session,
@@ -168,8 +170,7 @@ impl<'a> Generation<'a> {
                 }
                 PrefillKind::Final => {
                     let n = hidden.dim(1);
-                    let last =
-                        if n == 1 { hidden } else { ops::slice(&hidden, 1, n - 1, n)? };
+                    let last = if n == 1 { hidden } else { ops::slice(&hidden, 1, n - 1, n)? };
                     let logits = TokenPhases::logits(self.graph, &last)?;
                     self.pending = Some(self.choose(logits)?);
                     let _ = progress(length, length);
@@ -300,9 +301,18 @@ impl<'a> Generation<'a> {
         Ok(())
     }
 
+    /// Waits for a step that nobody will read. A process that ends while a step runs may never end:
+    /// the BLAS library waits for its threads then.
+    fn settle(&mut self) {
+        if let Some(pending) = self.pending.take() {
+            // Its failure would be that of a token that is not wanted.
+            let _ = pending.token.eval();
+        }
+    }
+
     /// The text that was held back, once; then nothing more.
     fn end(&mut self) -> Result<Option<Piece>> {
-        self.pending = None;
+        self.settle();
         if std::mem::replace(&mut self.ended, true) {
             return Ok(None);
         }
@@ -326,12 +336,18 @@ impl Iterator for Generation<'_> {
         let piece = self.advance().transpose();
         if let Some(Err(_)) = piece {
             // The caches may stand halfway; nothing of them is believed.
+            self.settle();
             self.session.get().clear();
-            self.pending = None;
             self.ended = true;
             self.finish.get_or_insert(FinishReason::Cancelled);
         }
         piece
+    }
+}
+
+impl Drop for Generation<'_> {
+    fn drop(&mut self) {
+        self.settle();
     }
 }
 

@@ -28,10 +28,7 @@ pub struct Model {
 ///
 /// # Errors
 /// `config.json` has no `model_type`, or one that no family takes; the nearest known is named.
-pub fn find_family(
-    families: &[&'static Family],
-    source: &ModelSource,
-) -> Result<&'static Family> {
+pub fn find_family(families: &[&'static Family], source: &ModelSource) -> Result<&'static Family> {
     let Some(wanted) = source.config().model_type() else {
         let path = source.folder().join("config.json");
         return Err(Error::Unsupported(format!("{}: no `model_type`", path.display())));

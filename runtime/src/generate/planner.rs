@@ -46,13 +46,8 @@ impl PrefillState {
         let chunk = self.chunk.max(1);
         let remaining = length.saturating_sub(position);
         let batch_yield = !tail_split || remaining.saturating_sub(1) > chunk;
-        let step = |end, kind, snapshot| PrefillStep {
-            start: position,
-            end,
-            kind,
-            snapshot,
-            batch_yield,
-        };
+        let step =
+            |end, kind, snapshot| PrefillStep { start: position, end, kind, snapshot, batch_yield };
         // At least one token stays behind a snapshot, so that there are logits to choose by.
         if let Some(at) = self.snapshot_at.filter(|at| *at > position && *at < length) {
             let end = at.min(position + chunk);
@@ -78,7 +73,13 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn all(length: usize, from: usize, chunk: usize, tail_split: bool, snapshot_at: Option<usize>) -> String {
+    fn all(
+        length: usize,
+        from: usize,
+        chunk: usize,
+        tail_split: bool,
+        snapshot_at: Option<usize>,
+    ) -> String {
         let mut position = from;
         let mut out = Vec::new();
         while position < length {
