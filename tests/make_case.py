@@ -39,9 +39,18 @@ def build(config, seed, dtype):
         return value.astype(dtype)
 
     model.update(tree_map_with_path(draw, model.parameters()))
+    # A head that the model would tie when its tensor is absent.
+    text = getattr(model, "language_model", model)
+    if config.get("tie_word_embeddings", text_config(config).get("tie_word_embeddings")) and "lm_head" in text:
+        text.tie_word_embeddings = True
+        text.pop("lm_head")
     model.eval()
     mx.eval(model.parameters())
     return model
+
+
+def text_config(config):
+    return config.get("text_config", config)
 
 
 def results(model, vocabulary):

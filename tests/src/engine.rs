@@ -3,7 +3,10 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use specc_runtime::cache::CacheSet;
+use specc_runtime::cache::{CachePlan, CacheSet, PlanOptions};
+use specc_runtime::composition::{
+    AffineKernels, CompositionRequest, KvScheme, Start, machine_composition,
+};
 use specc_runtime::generate;
 use specc_runtime::graph::{Autoregressive, TokenPhases};
 use specc_runtime::pass::Padding;
@@ -18,11 +21,11 @@ pub enum Cache {
     /// In `bits` bits, from the first token, or once `start` tokens are stored.
     Affine {
         /// Bits of a value.
-        bits: i32,
+        bits: u32,
         /// Values that share a scale.
-        group_size: i32,
+        group_size: u32,
         /// Tokens stored before the first conversion.
-        start: Option<i32>,
+        start: Option<u32>,
     },
 }
 
@@ -56,8 +59,15 @@ impl Model {
     /// # Errors
     /// Where the graph's layers cannot be kept that way.
     pub fn caches(&self, cache: &Cache) -> Result<CacheSet> {
-        ensure!(*cache == Cache::Plain, "caches of few bits are not there");
-        Ok(self.model.cache_plan().make())
+        let Cache::Affine { bits, group_size, start } = *cache else {
+            return Ok(self.model.cache_plan().make());
+        };
+        let mut composition = machine_composition(&CompositionRequest::default())?;
+        let start = start.map_or(Start::Immediate, Start::After);
+        let kernels = AffineKernels::Unfused;
+        composition.kv = KvScheme::Affine { bits, group_size, start, kernels };
+        let layers = self.graph()?.cache_layers();
+        Ok(CachePlan::compose(layers, &composition, PlanOptions::default())?.make())
     }
 
     /// Logits of one forward over rows of equal length, row by row: [B, T, V] flattened.
