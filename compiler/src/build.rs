@@ -135,7 +135,9 @@ impl Build {
             return Err(BuildError::Specs(texts.join("\n")));
         }
         // Targeted families are tried first.
-        made.sort_by_key(|(_, checked)| checked.manifest.family.generic);
+        made.sort_by_key(|(_, checked)| {
+            (checked.manifest.family.generic, checked.manifest.family.accepts.is_none())
+        });
         let mut index = String::new();
         for (name, checked) in &made {
             let module = crate::lower::variable_name(name);

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::compile;
-use crate::diag::{Diagnostic, Severity};
+use crate::diag::{Code, Diagnostic, Severity};
 use crate::library::{Library, Origin};
 use crate::manifest::Manifest;
 use crate::model::{self, Model};
@@ -44,45 +44,57 @@ fn head(name: &str, from: &str, model_type: &str, accepts: Option<&str>) -> Stri
     );
     if let Some(accepts) = accepts {
         // Writing to a String cannot fail.
-        let _ = writeln!(text, "accepts     = {accepts:?}   # another family answers to this model type, too");
+        let _ = writeln!(
+            text,
+            "accepts     = {accepts:?}   # another family answers to this model type, too"
+        );
     }
     text
 }
 
 /// A spec for a model: every family is tried as its base (or the one given), and the one that leaves
 /// least to settle is taken. None when the library holds no family.
-pub fn from_model(library: &Library, name: &str, from: Option<&str>, model: &Model) -> Option<Proposal> {
+pub fn from_model(
+    library: &Library,
+    name: &str,
+    from: Option<&str>,
+    model: &Model,
+) -> Option<Proposal> {
     let model_type = model.config.model_type().unwrap_or(name).to_owned();
     let names: Vec<String> = match from {
         Some(from) => vec![from.to_owned()],
-        None => library.families().filter(|family| usable(library, family)).map(str::to_owned).collect(),
+        None => library
+            .families()
+            .filter(|family| usable(library, family, model))
+            .map(str::to_owned)
+            .collect(),
     };
     let prefixes = prefixes(model);
-    let mut best: Option<(Rank, Proposal)> = None;
+    let mut best: Option<(Rank, Proposal, Vec<(String, String)>)> = None;
     for base in names {
         for prefix in &prefixes {
             let text = draft(library, name, &base, &model_type, prefix.as_deref(), model);
-            let (findings, sources) = judge(library, name, &text, model);
+            let Verdict { findings, unread, sources } = judge(library, name, &text, model);
             let errors = weigh(&findings);
-            let unread = findings.iter().filter(|one| one.severity == Severity::Warning).count();
             let answers = answers_to(library, &base, &model_type);
-            let rank = (errors, unread, !answers, depth(library, &base), text.len());
-            if best.as_ref().is_none_or(|(known, _)| rank < *known) {
-                best = Some((rank, Proposal { text, from: base.clone(), findings, sources }));
+            let rank = (errors, unread.len(), !answers, depth(library, &base), text.len());
+            if best.as_ref().is_none_or(|(known, ..)| rank < *known) {
+                let proposal = Proposal { text, from: base.clone(), findings, sources };
+                best = Some((rank, proposal, unread));
             }
         }
     }
-    let (_, mut proposal) = best?;
-    remarks(&mut proposal);
+    let (_, mut proposal, unread) = best?;
+    remarks(&mut proposal.text, &unread);
     Some(proposal)
 }
 
 /// Errors, warnings, whether the base answers to another type, the base's depth, length.
 type Rank = (usize, usize, bool, usize, usize);
 
-/// A base that is nobody's special case: one with a condition of its own is meant for one model.
-fn usable(library: &Library, family: &str) -> bool {
-    library.load_family(family).is_ok_and(|(manifest, _)| manifest.family.accepts.is_none())
+/// A base that may be meant: one with a condition of its own only for models that meet it.
+fn usable(library: &Library, family: &str, model: &Model) -> bool {
+    library.load_family(family).is_ok_and(|(manifest, _)| model::accepts(&manifest, &model.config))
 }
 
 fn answers_to(library: &Library, family: &str, model_type: &str) -> bool {
@@ -114,7 +126,10 @@ fn prefixes(model: &Model) -> Vec<Option<String>> {
             let Some(at) = name.find(mark) else { continue };
             let prefix = name.get(..at).unwrap_or("");
             let dotted = prefix.ends_with('.') && !prefix.is_empty();
-            if dotted && !found.iter().any(|known| known.as_deref() == Some(prefix)) && found.len() < 4 {
+            if dotted
+                && !found.iter().any(|known| known.as_deref() == Some(prefix))
+                && found.len() < 4
+            {
                 found.push(Some(prefix.to_owned()));
             }
         }
@@ -133,9 +148,11 @@ fn draft(
     prefix: Option<&str>,
     model: &Model,
 ) -> String {
-    // Where another family answers to the type already, this one must say which models it means.
+    // Where another family takes the type already, this one must say which models it means.
     let taken = library.families().any(|family| {
-        library.load_family(family).is_ok_and(|(manifest, _)| !manifest.family.generic && answers(&manifest, model_type))
+        library
+            .load_family(family)
+            .is_ok_and(|(manifest, _)| !manifest.family.generic && answers(&manifest, model_type))
     });
     let accepts = taken.then(|| condition(library, base, model)).flatten();
     let mut text = head(name, base, model_type, accepts.as_deref());
@@ -152,7 +169,11 @@ fn condition(library: &Library, base: &str, model: &Model) -> Option<String> {
     let reader = model.config.under(&roots);
     let keys = ["hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size"];
     let mut parts = Vec::new();
-    for key in manifest.config.iter().filter(|key| keys.contains(&key.name.node.as_str()) && key.value.is_none()) {
+    for key in manifest
+        .config
+        .iter()
+        .filter(|key| keys.contains(&key.name.node.as_str()) && key.value.is_none())
+    {
         let paths: Vec<&str> = key.from.iter().map(String::as_str).collect();
         let spelled = specc_checkpoint::config::Key::new(&key.name.node).paths(&paths);
         if let Ok(Some(value)) = reader.int(spelled) {
@@ -162,19 +183,31 @@ fn condition(library: &Library, base: &str, model: &Model) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(" and "))
 }
 
-fn judge(library: &Library, name: &str, text: &str, model: &Model) -> (Vec<Diagnostic>, Sources) {
+/// What a draft comes to.
+struct Verdict {
+    findings: Vec<Diagnostic>,
+    unread: Vec<(String, String)>,
+    sources: Sources,
+}
+
+fn judge(library: &Library, name: &str, text: &str, model: &Model) -> Verdict {
     let mut library = library.clone();
     library.add(Origin::Folder, &format!("{name}.toml"), &format!("{name}.toml"), text);
+    let mut unread = Vec::new();
     // Reading marks keys of the config as read: each trial starts with none.
-    let Ok(fresh) = Model::open(&model.folder) else { return (Vec::new(), library.sources) };
-    let findings = match compile::check(&library, name) {
-        Ok(checked) => match model::check(&checked.manifest, &checked.program, &fresh) {
-            Ok((_, warnings)) => warnings,
-            Err(found) => found,
-        },
-        Err(found) => found,
+    let findings = match (compile::check(&library, name), Model::open(&model.folder)) {
+        (Ok(checked), Ok(fresh)) => {
+            let found = match model::check(&checked.manifest, &checked.program, &fresh) {
+                Ok((_, warnings)) => warnings,
+                Err(found) => found,
+            };
+            unread = model::unread(&checked.manifest, &fresh);
+            found
+        }
+        (Err(found), _) => found,
+        (Ok(_), Err(_)) => Vec::new(),
     };
-    (findings, library.sources)
+    Verdict { findings, unread, sources: library.sources }
 }
 
 /// Errors count; one about tensors counts for as many as it names.
@@ -182,33 +215,32 @@ fn weigh(findings: &[Diagnostic]) -> usize {
     let errors = findings.iter().filter(|one| one.severity == Severity::Error);
     errors
         .map(|one| {
-            let count = one.message.split_once(" tensors)").and_then(|(before, _)| before.rsplit_once('('));
+            if !matches!(
+                one.code,
+                Code::MissingTensor | Code::UnexplainedTensor | Code::TensorShape
+            ) {
+                // It did not come as far as the tensors.
+                return 100_000;
+            }
+            let count =
+                one.message.split_once(" tensors)").and_then(|(before, _)| before.rsplit_once('('));
             count.and_then(|(_, count)| count.parse::<usize>().ok()).unwrap_or(1)
         })
         .sum()
 }
 
-/// What is left, as comments in the document.
-fn remarks(proposal: &mut Proposal) {
-    let mut keys = Vec::new();
-    for unread in &proposal.findings {
-        if unread.severity != Severity::Warning {
-            continue;
-        }
-        if let Some(path) = unread.message.split('`').nth(1) {
-            let value = unread.message.split_once("` = ").map_or("", |(_, value)| value);
-            keys.push((path.to_owned(), value.to_owned()));
-        }
-    }
-    if keys.is_empty() {
+/// Keys that nobody reads, as comments in the document.
+fn remarks(text: &mut String, unread: &[(String, String)]) {
+    if unread.is_empty() {
         return;
     }
-    let roots = ["text_config."];
-    proposal.text.push_str("\n# Keys of this config that nobody reads. One that changes what is computed belongs under\n# [config] and into the graph; one that does not is declared ignored.\n# [config]\n");
-    for (path, value) in keys {
-        let own = roots.iter().find_map(|root| path.strip_prefix(root)).unwrap_or(&path);
+    text.push_str("\n# Keys of this config that nobody reads. One that changes what is computed belongs under\n# [config] and into the graph; one that does not is declared ignored.\n# [config]\n");
+    for (path, value) in unread {
+        let own = path.strip_prefix("text_config.").unwrap_or(path);
         let name = own.rsplit('.').next().unwrap_or(own);
         let from = if own == name { String::new() } else { format!(", from = [{own:?}]") };
-        let _ = writeln!(proposal.text, "# {name} = {{ type = \"json\", ignored = true{from} }}   # {value}");
+        // Writing to a String cannot fail.
+        let _ =
+            writeln!(text, "# {name} = {{ type = \"json\", ignored = true{from} }}   # {value}");
     }
 }

@@ -9,8 +9,10 @@ pub fn manifest() -> Value {
     let switch = || json!({ "type": "boolean" });
     let remove = || json!({ "type": "object", "properties": { "remove": { "const": true } }, "required": ["remove"], "additionalProperties": false });
     let expr = |what: &str| json!({ "description": format!("{what} (an expression over the config)"), "type": ["string", "number", "boolean", "array"] });
-    let types = ["int", "float", "bool", "str", "enum", "ints", "floats", "strs", "bools", "rope", "json"];
-    let types: Vec<String> = types.iter().flat_map(|ty| [(*ty).to_owned(), format!("{ty}?")]).collect();
+    let types =
+        ["int", "float", "bool", "str", "enum", "ints", "floats", "strs", "bools", "rope", "json"];
+    let types: Vec<String> =
+        types.iter().flat_map(|ty| [(*ty).to_owned(), format!("{ty}?")]).collect();
     let config_key = json!({
         "anyOf": [
             { "description": "The key's type; `?` lets it be null.", "enum": types },

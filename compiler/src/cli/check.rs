@@ -35,7 +35,10 @@ fn split(paths: &[PathBuf]) -> Result<(Vec<PathBuf>, Vec<String>), Failure> {
         }
         let end = path.extension().and_then(|end| end.to_str());
         if !path.is_file() || !matches!(end, Some("toml" | "graph")) {
-            return Err(Failure::Usage(format!("{} is neither a folder nor a spec", path.display())));
+            return Err(Failure::Usage(format!(
+                "{} is neither a folder nor a spec",
+                path.display()
+            )));
         }
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or(Path::new(".")).to_owned();

@@ -55,7 +55,8 @@ fn lib(modules: &[String]) -> String {
     for module in &sorted {
         out.push_str(&format!("pub mod {module};\n"));
     }
-    let records: Vec<String> = modules.iter().map(|module| format!("        &{module}::FAMILY,\n")).collect();
+    let records: Vec<String> =
+        modules.iter().map(|module| format!("        &{module}::FAMILY,\n")).collect();
     out.push_str(&format!(
         "\n/// The families of this crate, in the order they are tried.\npub fn families() -> &'static [&'static specc_runtime::graph::Family] {{\n    &[\n{}    ]\n}}\n",
         records.concat()

@@ -21,12 +21,14 @@ pub fn run(args: &ExpandArgs) -> Outcome {
     let model = match &args.config {
         None => None,
         Some(path) => {
-            let config = ConfigFile::read(path).map_err(|error| Failure::Message(error.to_string()))?;
-            let read = || -> Result<(ConfigValues, Vec<LayerValues>), Vec<specc::diag::Diagnostic>> {
-                let values = evaluate(&checked.manifest, &config)?;
-                let layers = evaluate_layers(&checked.manifest, &values)?;
-                Ok((values, layers))
-            };
+            let config =
+                ConfigFile::read(path).map_err(|error| Failure::Message(error.to_string()))?;
+            let read =
+                || -> Result<(ConfigValues, Vec<LayerValues>), Vec<specc::diag::Diagnostic>> {
+                    let values = evaluate(&checked.manifest, &config)?;
+                    let layers = evaluate_layers(&checked.manifest, &values)?;
+                    Ok((values, layers))
+                };
             match read() {
                 Ok(model) => Some(model),
                 Err(found) => return output::report(&library.sources, &found, Format::Text),
@@ -54,7 +56,8 @@ pub fn run(args: &ExpandArgs) -> Outcome {
             Stage::Ir => ("ir", format!("{:#?}\n", checked.program)),
             Stage::Rust => (
                 "rust",
-                compile::generate(&library, &checked).map_err(|error| Failure::Message(error.to_string()))?,
+                compile::generate(&library, &checked)
+                    .map_err(|error| Failure::Message(error.to_string()))?,
             ),
         };
         if !single {

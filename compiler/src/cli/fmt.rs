@@ -9,14 +9,18 @@ use super::{Failure, FmtArgs, Format, Outcome, output};
 
 pub fn run(args: &FmtArgs) -> Outcome {
     let mut files = Vec::new();
-    let given = if args.paths.is_empty() { vec![PathBuf::from("specs")] } else { args.paths.clone() };
+    let given =
+        if args.paths.is_empty() { vec![PathBuf::from("specs")] } else { args.paths.clone() };
     for path in &given {
         if path.is_file() {
             files.push(path.clone());
         } else if path.is_dir() {
             collect(path, &mut files)?;
         } else {
-            return Err(Failure::Usage(format!("{} is neither a file nor a folder", path.display())));
+            return Err(Failure::Usage(format!(
+                "{} is neither a file nor a folder",
+                path.display()
+            )));
         }
     }
     files.sort();

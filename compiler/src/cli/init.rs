@@ -131,6 +131,8 @@ fn setup(checkout: &Path, dir: &Path) -> Outcome {
     match command.status() {
         Ok(status) if status.success() => Ok(()),
         Ok(_) => Err(Failure::Message(format!("MLX is not set up; try again with: {again}"))),
-        Err(error) => Err(Failure::Message(format!("cargo cannot be run ({error}); set MLX up with: {again}"))),
+        Err(error) => Err(Failure::Message(format!(
+            "cargo cannot be run ({error}); set MLX up with: {again}"
+        ))),
     }
 }

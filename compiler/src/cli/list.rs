@@ -65,7 +65,8 @@ fn row(library: &Library, name: &str, manifest: &Manifest) -> Row {
 }
 
 fn text(rows: &[Row]) -> String {
-    let head = ["family", "lines", "method", "fidelity", "model types", "layers: cache"].map(str::to_owned);
+    let head = ["family", "lines", "method", "fidelity", "model types", "layers: cache"]
+        .map(str::to_owned);
     let mut table = vec![head];
     for row in rows {
         table.push([
@@ -78,7 +79,12 @@ fn text(rows: &[Row]) -> String {
         ]);
     }
     let width = |column: usize| {
-        table.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+        table
+            .iter()
+            .filter_map(|row| row.get(column))
+            .map(|cell| cell.chars().count())
+            .max()
+            .unwrap_or(0)
     };
     let widths: Vec<usize> = (0..6).map(width).collect();
     let mut out = String::new();

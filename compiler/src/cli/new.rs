@@ -44,15 +44,21 @@ pub fn run(args: &NewArgs) -> Outcome {
 }
 
 fn with_model(library: &Library, args: &NewArgs, folder: &Path, path: &Path) -> Outcome {
-    let model = Model::open(folder).map_err(|problems| Failure::Message(problems.join("\nerror: ")))?;
+    let model =
+        Model::open(folder).map_err(|problems| Failure::Message(problems.join("\nerror: ")))?;
     let Proposal { text, from, findings, sources } =
-        propose::from_model(library, &args.name, args.from.as_deref(), &model)
-            .ok_or_else(|| Failure::Message("the library holds no family to start from".to_owned()))?;
+        propose::from_model(library, &args.name, args.from.as_deref(), &model).ok_or_else(
+            || Failure::Message("the library holds no family to start from".to_owned()),
+        )?;
     program::write(path, &text)?;
-    let errors = findings.iter().filter(|one| specc::diag::has_errors(std::slice::from_ref(one))).count();
+    let errors =
+        findings.iter().filter(|one| specc::diag::has_errors(std::slice::from_ref(one))).count();
     let next = format!("specc check --model {} --family {}", folder.display(), args.name);
     if errors == 0 {
-        return output::print(&format!("{} extends {from}, and takes this model: {next}\n", path.display()));
+        return output::print(&format!(
+            "{} extends {from}, and takes this model: {next}\n",
+            path.display()
+        ));
     }
     let errors: Vec<Diagnostic> = findings;
     // What is left to do is no failure of this command.

@@ -15,7 +15,8 @@ pub fn checkout(named: Option<&PathBuf>) -> Result<PathBuf, Failure> {
             path.display()
         )));
     }
-    std::fs::canonicalize(&path).map_err(|error| Failure::Message(format!("{}: {error}", path.display())))
+    std::fs::canonicalize(&path)
+        .map_err(|error| Failure::Message(format!("{}: {error}", path.display())))
 }
 
 /// Writes a file and the folders above it.

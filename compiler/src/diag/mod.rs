@@ -107,18 +107,47 @@ pub fn has_errors(diags: &[Diagnostic]) -> bool {
     diags.iter().any(|d| d.severity == Severity::Error)
 }
 
-/// The known name nearest to `found`, near enough to be a slip of the keyboard.
+/// The known name nearest to `found`: near enough to be a slip of the keyboard, or made of its words
+/// and others.
 pub fn nearest<'a>(found: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let known: Vec<&str> = known.into_iter().collect();
     let longest = found.chars().count();
-    known
-        .into_iter()
-        .map(|name| (strsim::damerau_levenshtein(found, name), name))
+    let slip = known
+        .iter()
+        .map(|name| (strsim::damerau_levenshtein(found, name), *name))
         .filter(|&(distance, name)| {
             let room = longest.max(name.chars().count());
             distance <= (room / 3).max(1) && distance < room
         })
         .min_by_key(|&(distance, name)| (distance, name.len(), name))
-        .map(|(_, name)| name)
+        .map(|(_, name)| name);
+    slip.or_else(|| {
+        let words: Vec<&str> = found.split('_').filter(|word| !word.is_empty()).collect();
+        let holds =
+            |name: &&&str| words.iter().all(|word| name.split('_').any(|part| part == *word));
+        let enough = words.len() > 1 || words.iter().any(|word| word.len() > 5);
+        known
+            .iter()
+            .filter(holds)
+            .min_by_key(|name| (name.len(), **name))
+            .copied()
+            .filter(|_| enough)
+    })
+}
+
+/// A type by the name it has in other languages.
+pub(crate) fn type_alias(word: &str) -> Option<&'static str> {
+    Some(match word.to_ascii_lowercase().as_str() {
+        "integer" | "i32" | "i64" | "size" | "number" | "long" => "int",
+        "boolean" | "flag" | "switch" => "bool",
+        "string" | "text" | "word" => "str",
+        "double" | "real" | "f32" | "f64" | "f16" => "float",
+        "array" => "tensor",
+        "object" | "table" | "any" | "dict" | "map" => "json",
+        "list" | "integers" => "ints",
+        "strings" => "strs",
+        _ => return None,
+    })
 }
 
 /// A list of names for a sentence: "`a`, `b` or `c`".

@@ -9,7 +9,7 @@ use crate::ir::{Scalar, ScalarType};
 use crate::lower::{ManifestScope, manifest_scalar};
 use crate::manifest::{ConfigKey, ConfigType, LayerKindRule, Manifest};
 use crate::source::{Span, Spanned};
-use crate::syntax::ast::Expr;
+use crate::syntax::ast::{Expr, ExprKind};
 use crate::weights;
 
 /// Checks every expression of a manifest but those that blocks get from `[graph]`.
@@ -43,7 +43,10 @@ impl Checker<'_> {
         match manifest_scalar(self.manifest, expr, scope) {
             Ok(scalar) => Some(scalar),
             Err(found) => {
-                for diagnostic in found {
+                for mut diagnostic in found {
+                    if diagnostic.code == Code::UnknownName {
+                        diagnostic.notes = vec![names_of(scope)];
+                    }
                     if !self.diags.contains(&diagnostic) {
                         self.diags.push(diagnostic);
                     }
@@ -82,7 +85,16 @@ impl Checker<'_> {
 
     /// Whether an expression can be of a type; json may turn out to be anything.
     fn fits(&mut self, expr: &Expr, wanted: &ScalarType, nullable: bool, what: &str, key: Span) {
-        let Some(scalar) = self.scalar(expr, ManifestScope::default()) else { return };
+        let before = self.diags.len();
+        let Some(scalar) = self.scalar(expr, ManifestScope::default()) else {
+            if let (ScalarType::Str, ExprKind::Name(word), Some(last)) =
+                (wanted, &expr.kind, self.diags.get_mut(before..).and_then(<[_]>::last_mut))
+            {
+                last.help =
+                    vec![format!("a word stands in quotes within the expression: '\"{word}\"'")];
+            }
+            return;
+        };
         let found = &scalar.ty;
         let plain = found.plain();
         let same = match (wanted, plain) {
@@ -217,6 +229,15 @@ impl Checker<'_> {
             }
         }
     }
+}
+
+fn names_of(scope: ManifestScope<'_>) -> String {
+    let more = match scope {
+        ManifestScope { captures: Some(_), .. } => ", and the captures of digits of the pattern",
+        ManifestScope { layer_index: true, .. } => ", and `i`, the layer's index",
+        _ => "",
+    };
+    format!("names here are the keys of [config], `model_type`{more}")
 }
 
 fn wanted(key: &ConfigKey) -> ScalarType {

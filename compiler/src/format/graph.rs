@@ -66,7 +66,10 @@ impl<'a> Writer<'a> {
 
     /// Line ends between a token and the one before it.
     fn breaks(&self, at: usize) -> usize {
-        let start = at.checked_sub(1).and_then(|before| self.tokens.get(before)).map_or(0, |token| token.end);
+        let start = at
+            .checked_sub(1)
+            .and_then(|before| self.tokens.get(before))
+            .map_or(0, |token| token.end);
         let end = self.tokens.get(at).map_or(start, |token| token.start);
         self.text.get(start..end).map_or(0, |gap| gap.matches('\n').count())
     }
@@ -84,19 +87,26 @@ impl<'a> Writer<'a> {
     }
 
     /// Steps of indentation of a line that starts with this token.
-    fn indent(&self, at: usize) -> usize {
+    fn indent(&self, first: usize) -> usize {
         let open = self.open.len() - 1;
-        let closing = (at..self.tokens.len()).take_while(|at| self.closes(*at)).count().min(open);
+        let line = |at: &usize| self.closes(*at) && (*at == first || self.breaks(*at) == 0);
+        let closing = (first..self.tokens.len()).take_while(line).count().min(open);
         // A line that goes on with the one before stands one step in.
-        let goes_on = closing == 0 && self.continues(at);
+        let goes_on = closing == 0 && self.continues(first);
         open - closing + usize::from(goes_on)
     }
 
     fn continues(&self, at: usize) -> bool {
         let word = self.word(at);
         let operator = match self.tokens.get(at).map(|token| token.kind) {
-            Some(TokenKind::Symbol) => !matches!(word, "(" | "[" | "{" | ")" | "]" | "}" | ";" | ","),
-            Some(TokenKind::Word) => matches!(word, "and" | "or" | "in"),
+            Some(TokenKind::Symbol) => {
+                !matches!(word, "(" | "[" | "{" | ")" | "]" | "}" | ";" | ",")
+            }
+            // Outside of everything, a line that starts no item belongs to the one before.
+            Some(TokenKind::Word) if self.open.len() == 1 => {
+                !matches!(word, "use" | "block" | "graph" | "extern")
+            }
+            Some(TokenKind::Word) => matches!(word, "and" | "or" | "in" | "else"),
             _ => false,
         };
         let in_braces = self.open.last().is_none_or(|(bracket, _)| matches!(bracket, '{' | '\0'));
@@ -107,7 +117,9 @@ impl<'a> Writer<'a> {
     fn wants_more(&self, at: usize) -> bool {
         let word = self.word(at);
         match self.tokens.get(at).map(|token| token.kind) {
-            Some(TokenKind::Symbol) => !matches!(word, ")" | "]" | "}" | ";" | "," | "{" | "(" | "[" | "?"),
+            Some(TokenKind::Symbol) => {
+                !matches!(word, ")" | "]" | "}" | ";" | "," | "{" | "(" | "[" | "?")
+            }
             Some(TokenKind::Word) => matches!(word, "and" | "or" | "not"),
             _ => false,
         }
@@ -181,28 +193,46 @@ impl<'a> Writer<'a> {
             ("{", _) if self.is_symbol(before) => !list_brace(before),
             (_, "}") if self.is_symbol(at) => !self.in_use_list(at),
             (_, "?") if self.is_symbol(at) => !self.type_mark(at),
-            (_, ":") if self.is_symbol(at) => self.open.last().is_some_and(|(_, waiting)| *waiting > 0),
+            (_, ":") if self.is_symbol(at) => {
+                self.open.last().is_some_and(|(_, waiting)| *waiting > 0)
+            }
             ("-", _) if self.is_symbol(before) && self.unary(before) => false,
-            (_, "(" | "[") if self.is_symbol(at) => match self.tokens.get(before).map(|token| token.kind) {
-                // A call or an index, or a bracket after a keyword.
-                Some(TokenKind::Word) => is_keyword(left) || apart,
-                Some(TokenKind::Symbol) => !matches!(left, ")" | "]" | "}") || apart,
-                _ => apart,
-            },
+            (_, "(" | "[") if self.is_symbol(at) => {
+                match self.tokens.get(before).map(|token| token.kind) {
+                    // A call or an index, or a bracket after a keyword.
+                    Some(TokenKind::Word) => is_keyword(left) || apart,
+                    Some(TokenKind::Symbol) => !matches!(left, ")" | "]" | "}") || apart,
+                    _ => apart,
+                }
+            }
             _ => true,
         }
     }
 
     /// Whether a `}` ends the list of a `use`.
     fn in_use_list(&self, at: usize) -> bool {
-        let start = (0..at).rev().take_while(|at| self.word(*at) != "}").find(|at| self.word(*at) == "{");
-        start.is_some_and(|start| start.checked_sub(1).is_some_and(|before| self.word(before) == "::"))
+        let start =
+            (0..at).rev().take_while(|at| self.word(*at) != "}").find(|at| self.word(*at) == "{");
+        start.is_some_and(|start| {
+            start.checked_sub(1).is_some_and(|before| self.word(before) == "::")
+        })
     }
 }
 
 fn is_keyword(word: &str) -> bool {
     matches!(
         word,
-        "if" | "else" | "match" | "for" | "in" | "and" | "or" | "not" | "use" | "block" | "graph" | "extern" | "weights"
+        "if" | "else"
+            | "match"
+            | "for"
+            | "in"
+            | "and"
+            | "or"
+            | "not"
+            | "use"
+            | "block"
+            | "graph"
+            | "extern"
+            | "weights"
     )
 }

@@ -21,12 +21,21 @@ pub(super) fn load(
     let line = line(library, name, &mut diags);
     let Some((_, own)) = line.first() else { return Err(diags) };
     let file = own.file;
+    // A document that is no TOML says nothing reliable.
+    let texts: Vec<FileId> = line.iter().map(|(_, document)| document.file).collect();
+    let broken = |found: &&Diagnostic| {
+        found.code == Code::TomlSyntax && texts.contains(&found.primary.span.file)
+    };
+    let broken: Vec<Diagnostic> = library.diagnostics().iter().filter(broken).cloned().collect();
+    if !broken.is_empty() {
+        return Err(broken);
+    }
     check_name(name, own, &mut diags);
     // The base first: each document is laid over those before it.
     let mut merged: Option<Table> = None;
     let mut graphs: Vec<Spanned<String>> = Vec::new();
     for (name, document) in line.iter().rev() {
-        let table = &document.table;
+        let table = &known_sections(&document.table, &mut diags);
         graphs.extend(graph_file(library, name, document, &mut diags));
         merged = Some(match merged {
             None => alone(table, &mut diags),
@@ -35,7 +44,7 @@ pub(super) fn load(
     }
     let Some(mut table) = merged else { return Err(diags) };
     gguf(library, &mut table, &mut diags);
-    let mut texts: Vec<FileId> = line.iter().map(|(_, document)| document.file).collect();
+    let mut texts = texts;
     let mut files = Vec::new();
     for name in &graphs {
         let Some(Graph { file, graph }) = library.graphs.get(&name.node) else { continue };
@@ -55,6 +64,19 @@ pub(super) fn load(
         Some(manifest) if !has_errors(&diags) => Ok((manifest, files)),
         _ => Err(diags),
     }
+}
+
+/// A document without the sections that no reader answers to, which are reported.
+fn known_sections(table: &Table, diags: &mut Vec<Diagnostic>) -> Table {
+    let mut table = table.clone();
+    table.entries.retain(|(key, _)| {
+        let known = load::SECTIONS.contains(&key.name.node.as_str());
+        if !known {
+            diags.push(load::unknown_section(key));
+        }
+        known
+    });
+    table
 }
 
 /// The merged document, with what families do not inherit taken from the family's own.
@@ -289,11 +311,21 @@ pub(crate) fn registry(manifests: &BTreeMap<String, Manifest>) -> Vec<Diagnostic
     for manifest in manifests.values() {
         let family = &manifest.family;
         if family.generic {
-            if let Some(first) = generic {
+            if let Some(known) = generic {
+                // The one that starts from another family is the newcomer.
+                let (first, second) = if known.family.extends.is_some() {
+                    (manifest, known)
+                } else {
+                    (known, manifest)
+                };
                 diags.push(
-                    Diagnostic::error(Code::WrongTier, family.name.span, "a second generic family")
-                        .label(first.family.name.span, "the first one")
-                        .help("leave out `tier`, and give it a label"),
+                    Diagnostic::error(
+                        Code::WrongTier,
+                        second.family.name.span,
+                        "a second generic family",
+                    )
+                    .label(first.family.name.span, "the first one")
+                    .help("leave out `tier`, and give it a label"),
                 );
             }
             generic = Some(manifest);
@@ -304,10 +336,17 @@ pub(crate) fn registry(manifests: &BTreeMap<String, Manifest>) -> Vec<Diagnostic
         }
     }
     for (word, families) in answers {
+        let mut families = families;
+        // The one that starts from another one of them is the newcomer.
+        let names: Vec<String> =
+            families.iter().map(|(one, _)| one.family.name.node.clone()).collect();
+        families.sort_by_key(|(one, _)| {
+            !one.family.extends.as_ref().is_some_and(|base| names.contains(&base.node))
+        });
         let open: Vec<_> =
             families.iter().filter(|(manifest, _)| manifest.family.accepts.is_none()).collect();
-        if let (Some((first, at)), true) = (open.first(), families.len() > 1) {
-            let other = families.iter().find(|(other, _)| other.family.name != first.family.name);
+        if let [(first, at), (second, _), ..] = open.as_slice() {
+            let other = families.iter().find(|(other, _)| other.family.name == second.family.name);
             let mut error = Diagnostic::error(
                 Code::ModelTypeTaken,
                 at.span,

@@ -135,7 +135,8 @@ impl Library {
         let manifest = self.families.get(family).map(|document| document.file);
         let graph = self.graphs.get(&format!("{family}.graph")).map(|graph| graph.file);
         let files = manifest.into_iter().chain(graph);
-        let told = |line: &&str| !line.is_empty() && !line.starts_with('#') && !line.starts_with("///");
+        let told =
+            |line: &&str| !line.is_empty() && !line.starts_with('#') && !line.starts_with("///");
         files
             .map(|file| self.sources.file(file).text.lines().map(str::trim).filter(told).count())
             .sum()

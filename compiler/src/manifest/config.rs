@@ -208,7 +208,8 @@ fn config_type(
                 word.span,
                 format!("unknown type {:?}", word.node),
             );
-            diags.push(match nearest(plain, TYPES) {
+            let alias = crate::diag::type_alias(plain).filter(|name| TYPES.contains(name));
+            diags.push(match alias.or_else(|| nearest(plain, TYPES)) {
                 Some(near) => error.help(format!("did you mean `{near}`?")),
                 None => error
                     .help(format!("types are {}; a `?` behind one lets it be null", one_of(TYPES))),

@@ -156,15 +156,19 @@ fn layer_kind(
         }
     }
     let cache = own_cache.or_else(|| shared_cache.clone());
-    let Some((storage, params)) = cache else {
-        if table.get("cache").is_none() {
-            diags.push(
-                Diagnostic::error(Code::NoCache, name.span, format!("layers of kind `{}` have no `cache`", name.node))
-                    .help("write `cache = \"full\"` here or in [layers]; `cache = \"none\"` for layers that remember nothing"),
-            );
-        }
-        return None;
-    };
+    if cache.is_none() && table.get("cache").is_none() {
+        diags.push(
+            Diagnostic::error(
+                Code::NoCache,
+                name.span,
+                format!("layers of kind `{}` have no `cache`", name.node),
+            )
+            .help("write `cache = \"full\"` here or in [layers]; `cache = \"none\"` for layers that remember nothing"),
+        );
+    }
+    // A cache that could not be read has been reported; the kind itself is known all the same.
+    let nothing = || (Spanned::new("none".to_owned(), name.span), Vec::new());
+    let (storage, params) = cache.unwrap_or_else(nothing);
     Some(LayerKind { name, storage, params, values })
 }
 

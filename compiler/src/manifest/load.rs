@@ -1,10 +1,32 @@
 //! A merged document to a [`Manifest`].
 
-use super::reader::Fields;
-use super::tree::Table;
+use super::reader::{Fields, unknown_key};
+use super::tree::{Key, Table};
 use super::{Manifest, Weights, config, family, layers, sections, weights};
 use crate::diag::{Code, Diagnostic};
 use crate::source::{FileId, Span, Spanned};
+
+/// Top-level keys of a manifest.
+pub(crate) const SECTIONS: [&str; 13] = [
+    "family",
+    "dialect",
+    "config",
+    "checks",
+    "graph",
+    "weights",
+    "layers",
+    "cache",
+    "capabilities",
+    "method",
+    "chat",
+    "embedding",
+    "gguf",
+];
+
+/// A top-level key that is none of them.
+pub(crate) fn unknown_section(key: &Key) -> Diagnostic {
+    unknown_key(key, "a manifest", &SECTIONS)
+}
 
 /// Lowers a document whose inheritance is applied. `file` is the document's own text, `graphs` the
 /// graph files of its line, the base's first.

@@ -107,7 +107,8 @@ const SECTIONS: &[(&str, &[(&str, Holds)])] = &[
 
 /// The JSON Schema of a section.
 pub(crate) fn section_schema(name: &str) -> serde_json::Value {
-    let keys = SECTIONS.iter().find(|(known, _)| *known == name).map_or([].as_slice(), |(_, keys)| keys);
+    let keys =
+        SECTIONS.iter().find(|(known, _)| *known == name).map_or([].as_slice(), |(_, keys)| keys);
     table_schema(keys)
 }
 
@@ -126,8 +127,12 @@ fn key_schema(holds: &Holds) -> serde_json::Value {
         Data(Text) => json!({ "type": "string" }),
         Data(Number) => json!({ "type": "number" }),
         Data(Switch) => json!({ "type": "boolean" }),
-        Data(Texts) => json!({ "anyOf": [{ "type": "string" }, { "type": "array", "items": { "type": "string" } }] }),
-        Data(Ints) => json!({ "anyOf": [{ "type": "integer" }, { "type": "array", "items": { "type": "integer" } }] }),
+        Data(Texts) => {
+            json!({ "anyOf": [{ "type": "string" }, { "type": "array", "items": { "type": "string" } }] })
+        }
+        Data(Ints) => {
+            json!({ "anyOf": [{ "type": "integer" }, { "type": "array", "items": { "type": "integer" } }] })
+        }
     }
 }
 

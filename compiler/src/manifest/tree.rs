@@ -165,22 +165,58 @@ pub fn parse(file: FileId, text: &str, diags: &mut Vec<Diagnostic>) -> Table {
         return Table::default();
     }
     let (table, errors) = DeTable::parse_recoverable(text);
+    let mut lines = Vec::new();
     for error in errors {
         let range = error.span().unwrap_or(0..0);
-        // An error at the end of a line has an empty range: show the character before it.
-        let start = if range.is_empty() { range.start.saturating_sub(1) } else { range.start };
-        let (start, end) = on_characters(text, start, range.end);
-        let message = error.message().trim();
-        let mut lines = message.lines();
-        let mut found =
-            Diagnostic::error(Code::TomlSyntax, at(start, end), lines.next().unwrap_or("not TOML"));
-        for line in lines {
-            found = found.help(line.trim());
+        let first = text.get(..range.start).unwrap_or("").matches('\n').count();
+        if lines.contains(&first) {
+            continue;
         }
-        diags.push(found);
+        lines.push(first);
+        let open = text.get(range.clone()).is_some_and(|found| found.contains('\n'));
+        diags.push(syntax_error(text, &error, &at));
+        if open {
+            // A bracket was left open: what follows was read as part of it.
+            break;
+        }
     }
     let reader = Reader { text, at: &at };
     reader.table(table.get_ref(), diags)
+}
+
+fn syntax_error(
+    text: &str,
+    error: &toml::de::Error,
+    at: &dyn Fn(usize, usize) -> Span,
+) -> Diagnostic {
+    let range = error.span().unwrap_or(0..0);
+    // An error at the end of a line has an empty range: show the character before it.
+    let start = if range.is_empty() { range.start.saturating_sub(1) } else { range.start };
+    let line = text
+        .get(range.start..)
+        .and_then(|rest| rest.find('\n'))
+        .map_or(text.len(), |at| range.start + at);
+    let (start, end) = on_characters(text, start, range.end.min(line.max(start + 1)));
+    let message = error.message().trim();
+    let (said, help) = match message.lines().next().unwrap_or("") {
+        line if line.starts_with("string values must be quoted") => {
+            ("text stands in quotes".to_owned(), Some("write `\"...\"`".to_owned()))
+        }
+        line if line.starts_with("missing comma between array elements") => (
+            "this list goes on without a comma".to_owned(),
+            Some("write `,` between elements, or close the list with `]`".to_owned()),
+        ),
+        line if line.starts_with("invalid basic string, expected") => (
+            "this text has no closing quote".to_owned(),
+            Some("close it on the same line".to_owned()),
+        ),
+        line => (line.to_owned(), message.lines().nth(1).map(|line| line.trim().to_owned())),
+    };
+    let found = Diagnostic::error(Code::TomlSyntax, at(start, end), said);
+    match help {
+        Some(help) => found.help(help),
+        None => found,
+    }
 }
 
 fn on_characters(text: &str, start: usize, end: usize) -> (usize, usize) {

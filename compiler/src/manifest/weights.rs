@@ -147,10 +147,9 @@ fn quantised(table: &Table, span: Span, diags: &mut Vec<Diagnostic>) -> Option<(
     let bits = fields.int("bits", diags);
     let group_size = fields.int("group_size", diags);
     let mode = fields.text("mode", diags);
-    let mode = match mode {
-        Some(mode) => word(&mode, "mode", &MODES, diags)?,
-        None => "affine",
-    };
+    let given = mode.is_some();
+    let mode = mode.and_then(|mode| word(&mode, "mode", &MODES, diags));
+    let mode = if given { mode } else { Some("affine") };
     for (name, value, good) in [
         ("bits", bits, [2, 3, 4, 5, 6, 8].as_slice()),
         ("group_size", group_size, &[16, 32, 64, 128]),
@@ -161,12 +160,12 @@ fn quantised(table: &Table, span: Span, diags: &mut Vec<Diagnostic>) -> Option<(
             }
             Some(value) if !good.contains(&value) => diags.push(Diagnostic::error(
                 Code::WrongValue,
-                span,
+                fields.get(name).map_or(span, |node| node.span),
                 format!("`{name}` must be one of {good:?}, found {value}"),
             )),
             _ => {}
         }
     }
     fields.finish(diags);
-    Some((bits?, group_size?, mode.to_owned()))
+    Some((bits?, group_size?, mode?.to_owned()))
 }

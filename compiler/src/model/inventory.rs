@@ -49,7 +49,13 @@ struct Walk<'a> {
 type Indices = [(String, i64)];
 
 impl<'a> Walk<'a> {
-    fn item(&mut self, item: &'a Struct, path: &str, layer: Option<&'a LayerValues>, indices: &Indices) {
+    fn item(
+        &mut self,
+        item: &'a Struct,
+        path: &str,
+        layer: Option<&'a LayerValues>,
+        indices: &Indices,
+    ) {
         self.fields(&item.fields, path, layer, indices);
     }
 
@@ -130,7 +136,8 @@ impl<'a> Walk<'a> {
                 }
             }
             Over::Ints(from, to) => {
-                let ends = (self.int(from, path, layer, indices), self.int(to, path, layer, indices));
+                let ends =
+                    (self.int(from, path, layer, indices), self.int(to, path, layer, indices));
                 let (from, to) = match ends {
                     (Ok(from), Ok(to)) => (from, to),
                     (Err(error), _) | (_, Err(error)) => return self.fail(&error),
@@ -180,9 +187,12 @@ impl<'a> Walk<'a> {
         let need = Need { shape, quantised: tensor.quantised, span };
         match self.needs.get(&name) {
             Some(known) if known.shape != need.shape => {
-                let message = format!("tensor {name} is needed as {:?} and as {:?}", known.shape, need.shape);
-                self.diags
-                    .push(Diagnostic::error(Code::TensorShape, span, message).label(known.span, "first here"));
+                let message =
+                    format!("tensor {name} is needed as {:?} and as {:?}", known.shape, need.shape);
+                self.diags.push(
+                    Diagnostic::error(Code::TensorShape, span, message)
+                        .label(known.span, "first here"),
+                );
             }
             Some(_) => {}
             None => {
@@ -225,7 +235,9 @@ impl<'a> Walk<'a> {
     ) -> Result<i64, EvalError> {
         match self.scoped(path, layer, indices, |scope| eval(&scalar.expr, scope))? {
             Value::Int(value) => Ok(value),
-            other => Err(EvalError::new(scalar.expr.span, format!("expected an integer, found {other}"))),
+            other => {
+                Err(EvalError::new(scalar.expr.span, format!("expected an integer, found {other}")))
+            }
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::manifest::Manifest;
 use crate::source::{FileId, Span};
 
 pub use inventory::{Need, inventory};
-pub use report::{Report, check};
+pub use report::{Report, check, unread};
 
 /// What a model folder holds.
 #[derive(Debug)]
@@ -75,18 +75,23 @@ pub fn pick<'m>(
                 .help("name the family with --family"),
         ));
     };
-    let answers = |manifest: &&Manifest| manifest.family.model_types.iter().any(|known| known.node == word);
-    let (generic, targeted): (Vec<&Manifest>, Vec<&Manifest>) =
-        manifests.values().filter(answers).partition(|manifest| manifest.family.generic);
+    let answers =
+        |manifest: &&Manifest| manifest.family.model_types.iter().any(|known| known.node == word);
+    let mut tried: Vec<&Manifest> = manifests.values().filter(answers).collect();
+    // A condition of its own means special models; the generic family comes last.
+    tried.sort_by_key(|manifest| (manifest.family.generic, manifest.family.accepts.is_none()));
     let mut refused = Vec::new();
-    for manifest in targeted.into_iter().chain(generic) {
+    for manifest in tried {
         if accepts(manifest, config) {
             return Ok(manifest);
         }
         refused.push(manifest.family.name.node.clone());
     }
-    let mut error =
-        Diagnostic::error(Code::NoFamily, shown, format!("no family takes the model type {word:?}"));
+    let mut error = Diagnostic::error(
+        Code::NoFamily,
+        shown,
+        format!("no family takes the model type {word:?}"),
+    );
     if refused.is_empty() {
         let known = manifests.values().flat_map(|manifest| &manifest.family.model_types);
         let known: Vec<&str> = known.map(|known| known.node.as_str()).collect();
@@ -104,7 +109,7 @@ pub fn pick<'m>(
 }
 
 /// Whether the config meets the family's own condition; one that cannot be read does not.
-fn accepts(manifest: &Manifest, config: &ConfigFile) -> bool {
+pub(crate) fn accepts(manifest: &Manifest, config: &ConfigFile) -> bool {
     let Some(condition) = &manifest.family.accepts else { return true };
     let values: Option<ConfigValues> = evaluate(manifest, config).ok();
     values.is_some_and(|values| crate::expr::truth(condition, &values).unwrap_or(false))

@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use specc_checkpoint::map::{Plan, plan};
 use specc_checkpoint::quant::{QuantError, Stored, module};
 
-use super::inventory::{Need, inventory};
 use super::Model;
+use super::inventory::{Need, inventory};
 use crate::diag::{Code, Diagnostic};
 use crate::expr::{LayerValues, evaluate, evaluate_layers};
 use crate::ir::Program;
@@ -62,7 +62,7 @@ pub fn check(
     }
     let mut diags = once(diags);
     let failed = !diags.is_empty();
-    diags.extend(unread(model, top));
+    diags.extend(unread_warning(manifest, model, top));
     if failed {
         return Err(diags);
     }
@@ -91,11 +91,16 @@ fn audit(plan: &Plan, needs: &BTreeMap<String, Need>, top: Span) -> Vec<Diagnost
         let span = places.get(&alike(&one.names)).copied().unwrap_or(top);
         diags.push(Diagnostic::error(Code::MissingTensor, span, one.to_string()));
     }
+    let all: Vec<String> = unexplained.iter().map(|one| one.names.clone()).collect();
     for one in unexplained {
-        diags.push(
-            Diagnostic::error(Code::UnexplainedTensor, top, one.to_string())
-                .help("use it in the graph, rename it under [[weights.map]], or drop it: drop = [\"...\"]"),
-        );
+        // The scales and biases of a quantised weight go without saying.
+        let part = one.names.strip_suffix(".scales").or_else(|| one.names.strip_suffix(".biases"));
+        if part.is_some_and(|module| all.contains(&format!("{module}.weight"))) {
+            continue;
+        }
+        diags.push(Diagnostic::error(Code::UnexplainedTensor, top, one.to_string()).help(
+            "use it in the graph, rename it under [[weights.map]], or drop it: drop = [\"...\"]",
+        ));
     }
     diags
 }
@@ -174,26 +179,73 @@ fn once(diags: Vec<Diagnostic>) -> Vec<Diagnostic> {
         .collect()
 }
 
-fn unread(model: &Model, top: Span) -> Vec<Diagnostic> {
-    let warn = |unread: specc_checkpoint::config::Unread<'_>| {
-        let mut value = unread.value.to_string();
-        if value.chars().count() > 60 {
-            value = value.chars().take(57).chain("...".chars()).collect();
-        }
-        Diagnostic::warning(
-            Code::UnknownConfigKey,
-            top,
-            format!("config.json: nobody reads `{}` = {value}", unread.path),
-        )
-        .help("read it under [config] if it changes what is computed; otherwise say `ignored = true` there")
+/// Keys of config.json that nobody reads, with their values, shortened. A key that the manifest
+/// reads under another root, where it holds the same, is told by that one.
+pub fn unread(manifest: &Manifest, model: &Model) -> Vec<(String, String)> {
+    let known = |path: &str, value: &serde_json::Value| {
+        let inner: Vec<&str> = manifest
+            .roots
+            .iter()
+            .map(|root| {
+                if root.is_empty() {
+                    path
+                } else {
+                    path.strip_prefix(&format!("{root}.")).unwrap_or(path)
+                }
+            })
+            .collect();
+        let reads = |key: &crate::manifest::ConfigKey| {
+            key.from.iter().any(|from| inner.contains(&from.as_str()))
+        };
+        manifest.config.iter().any(reads)
+            && manifest.roots.iter().any(|root| {
+                inner.iter().any(|inner| {
+                    let full = if root.is_empty() {
+                        (*inner).to_owned()
+                    } else {
+                        format!("{root}.{inner}")
+                    };
+                    full != path && at(model.config.json(), &full) == Some(value)
+                })
+            })
     };
-    model.config.unread().into_iter().map(warn).collect()
+    let unread =
+        model.config.unread().into_iter().filter(|unread| !known(&unread.path, unread.value));
+    unread
+        .map(|unread| {
+            let mut value = unread.value.to_string();
+            if value.chars().count() > 60 {
+                value = value.chars().take(57).chain("...".chars()).collect();
+            }
+            (unread.path, value)
+        })
+        .collect()
+}
+
+fn at<'v>(json: &'v serde_json::Value, path: &str) -> Option<&'v serde_json::Value> {
+    path.split('.').try_fold(json, |value, part| value.get(part))
+}
+
+fn unread_warning(manifest: &Manifest, model: &Model, top: Span) -> Option<Diagnostic> {
+    let unread = unread(manifest, model);
+    if unread.is_empty() {
+        return None;
+    }
+    let keys: Vec<String> =
+        unread.iter().map(|(path, value)| format!("{path} = {value}")).collect();
+    let (what, them) = if keys.len() == 1 { ("a key", "it") } else { ("keys", "them") };
+    let message = format!("config.json holds {what} that nobody reads: {}", keys.join(", "));
+    Some(
+        Diagnostic::warning(Code::UnknownConfigKey, top, message)
+            .help(format!("read {them} under [config] where that changes what is computed; otherwise say there `ignored = true`")),
+    )
 }
 
 fn by_kind(layers: &[LayerValues]) -> Vec<(String, String, usize)> {
     let mut kinds: Vec<(String, String, usize)> = Vec::new();
     for layer in layers {
-        let params: Vec<String> = layer.params.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+        let params: Vec<String> =
+            layer.params.iter().map(|(name, value)| format!("{name} = {value}")).collect();
         let storage = match params.as_slice() {
             [] => layer.storage.clone(),
             _ => format!("{} ({})", layer.storage, params.join(", ")),

@@ -16,9 +16,11 @@ pub fn caches(library: &Library, manifest: &Manifest, layers: Option<&[LayerValu
             .iter()
             .map(|(name, value)| format!("{} = {}", name.node, crate::syntax::print::expr(value)))
             .collect();
-        let params = if params.is_empty() { String::new() } else { format!(" ({})", params.join(", ")) };
+        let params =
+            if params.is_empty() { String::new() } else { format!(" ({})", params.join(", ")) };
         let name = if kind.name.node == ONLY_KIND { "every layer" } else { &kind.name.node };
-        let count = layers.map(|layers| layers.iter().filter(|layer| layer.kind == kind.name.node).count());
+        let count =
+            layers.map(|layers| layers.iter().filter(|layer| layer.kind == kind.name.node).count());
         if count == Some(0) {
             continue;
         }
@@ -27,7 +29,9 @@ pub fn caches(library: &Library, manifest: &Manifest, layers: Option<&[LayerValu
         // Writing to a String cannot fail.
         let _ = writeln!(out, "{count}{name}: {storage}{params}: {doc}");
     }
-    if let Some(shared) = layers.map(|layers| layers.iter().filter(|layer| !layer.donor).count()).filter(|n| *n > 0) {
+    if let Some(shared) =
+        layers.map(|layers| layers.iter().filter(|layer| !layer.donor).count()).filter(|n| *n > 0)
+    {
         let _ = writeln!(out, "{shared} layers read the cache of an earlier one");
     }
     out

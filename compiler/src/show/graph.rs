@@ -28,7 +28,8 @@ impl Printer<'_> {
 
     fn item(&mut self, item: &Struct) {
         for method in &item.methods {
-            let params: Vec<String> = method.params.iter().map(|param| self.variable(param)).collect();
+            let params: Vec<String> =
+                method.params.iter().map(|param| self.variable(param)).collect();
             let name = if method.name == "forward" {
                 item.block.clone()
             } else {
@@ -36,14 +37,16 @@ impl Printer<'_> {
             };
             self.line(0, &format!("{name}({}) {{", params.join(", ")));
             self.statements(&method.body, 1);
-            let results: Vec<String> = method.results.iter().map(|result| self.operand(result)).collect();
+            let results: Vec<String> =
+                method.results.iter().map(|result| self.operand(result)).collect();
             self.line(1, &results.join(", "));
             self.line(0, "}\n");
         }
     }
 
     fn variable(&self, variable: &Variable) -> String {
-        let sizes: Vec<String> = variable.shape.iter().map(|axis| size(axis, self.config)).collect();
+        let sizes: Vec<String> =
+            variable.shape.iter().map(|axis| size(axis, self.config)).collect();
         let mark = if variable.optional { "?" } else { "" };
         format!("{}: [{}]{mark}", variable.name, sizes.join(", "))
     }
@@ -86,7 +89,9 @@ impl Printer<'_> {
                     let pairs: Vec<String> = carried
                         .iter()
                         .zip(next)
-                        .map(|((variable, _), value)| format!("{} = {}", variable.name, self.operand(value)))
+                        .map(|((variable, _), value)| {
+                            format!("{} = {}", variable.name, self.operand(value))
+                        })
                         .collect();
                     self.line(depth + 1, &pairs.join(", "));
                     self.line(depth, "}");
@@ -106,7 +111,9 @@ impl Printer<'_> {
     }
 
     fn op(&self, op: &Op) -> String {
-        let args = |args: &[Operand]| args.iter().map(|arg| self.operand(arg)).collect::<Vec<_>>().join(", ");
+        let args = |args: &[Operand]| {
+            args.iter().map(|arg| self.operand(arg)).collect::<Vec<_>>().join(", ")
+        };
         match op {
             Op::Call { path, args: given, .. } => format!("{path}({})", args(given)),
             Op::Forward { field, args: given, .. } => format!("{}({})", field.name, args(given)),

@@ -32,9 +32,8 @@ fn numbers(needs: &BTreeMap<String, Need>) -> String {
     let mut runs: Vec<(String, Vec<String>, &Need)> = Vec::new();
     for (name, need) in needs {
         let (shape, number) = split(name);
-        let known = runs
-            .iter_mut()
-            .find(|(known, _, other)| *known == shape && other.shape == need.shape);
+        let known =
+            runs.iter_mut().find(|(known, _, other)| *known == shape && other.shape == need.shape);
         match known {
             Some((_, numbers, _)) => numbers.extend(number),
             None => runs.push((shape, number.into_iter().collect(), need)),
@@ -57,7 +56,9 @@ fn numbers(needs: &BTreeMap<String, Need>) -> String {
 
 /// A name with its first number taken out.
 fn split(name: &str) -> (String, Option<String>) {
-    let Some(start) = name.find(|c: char| c.is_ascii_digit()) else { return (name.to_owned(), None) };
+    let Some(start) = name.find(|c: char| c.is_ascii_digit()) else {
+        return (name.to_owned(), None);
+    };
     let before = name.get(..start).unwrap_or("");
     if !before.ends_with('.') {
         return (name.to_owned(), None);
@@ -78,7 +79,10 @@ fn ranges(numbers: &[String]) -> String {
             _ => parts.push((value, value)),
         }
     }
-    let shown = parts.iter().map(|(start, end)| if start == end { start.to_string() } else { format!("{start}..{end}") });
+    let shown =
+        parts.iter().map(
+            |(start, end)| if start == end { start.to_string() } else { format!("{start}..{end}") },
+        );
     shown.collect::<Vec<_>>().join(",")
 }
 
@@ -94,11 +98,16 @@ fn symbols(
         (path, "") => path.to_owned(),
         (path, name) => format!("{path}.{name}"),
     };
-    let mut line = |name: &str, shape: &[Scalar], quantised: bool, condition: Option<&Scalar>, conditions: &[String]| {
+    let mut line = |name: &str,
+                    shape: &[Scalar],
+                    quantised: bool,
+                    condition: Option<&Scalar>,
+                    conditions: &[String]| {
         let sizes: Vec<String> = shape.iter().map(|size| value(&size.expr, None)).collect();
         let mut when = conditions.to_vec();
         when.extend(condition.map(|condition| value(&condition.expr, None)));
-        let when = if when.is_empty() { String::new() } else { format!("  if {}", when.join(" and ")) };
+        let when =
+            if when.is_empty() { String::new() } else { format!("  if {}", when.join(" and ")) };
         let quantised = if quantised { "  (may be quantised)" } else { "" };
         let _ = writeln!(out, "{name} [{}]{quantised}{when}", sizes.join(", "));
     };
@@ -108,7 +117,13 @@ fn symbols(
             FieldKind::Module { tensors, .. } => {
                 for tensor in tensors {
                     let condition = tensor.condition.as_ref();
-                    line(&join(&tensor.path), &tensor.shape, tensor.quantised, condition, conditions);
+                    line(
+                        &join(&tensor.path),
+                        &tensor.shape,
+                        tensor.quantised,
+                        condition,
+                        conditions,
+                    );
                 }
             }
             FieldKind::Tensor(tensor) => {
@@ -116,7 +131,9 @@ fn symbols(
                 line(&join(&tensor.path), &tensor.shape, tensor.quantised, condition, conditions);
             }
             FieldKind::Block { path: below, .. } => inner.push((field, join(below))),
-            FieldKind::Repeat { .. } | FieldKind::Choice { .. } => inner.push((field, path.to_owned())),
+            FieldKind::Repeat { .. } | FieldKind::Choice { .. } => {
+                inner.push((field, path.to_owned()))
+            }
             FieldKind::Scalar(_) | FieldKind::Slot => {}
         }
     }
@@ -140,7 +157,11 @@ fn symbols(
                 for arm in arms {
                     let own = match &arm.condition {
                         Some(condition) => shown(&condition.expr),
-                        None => before.iter().map(|one| format!("not ({one})")).collect::<Vec<_>>().join(" and "),
+                        None => before
+                            .iter()
+                            .map(|one| format!("not ({one})"))
+                            .collect::<Vec<_>>()
+                            .join(" and "),
                     };
                     before.push(own.clone());
                     conditions.push(own);

@@ -214,7 +214,8 @@ impl Builder<'_, '_> {
                         span,
                         format!("unknown type `{other}`"),
                     );
-                    found = match crate::diag::nearest(other, TYPES) {
+                    let alias = crate::diag::type_alias(other).filter(|name| TYPES.contains(name));
+                    found = match alias.or_else(|| crate::diag::nearest(other, TYPES)) {
                         Some(near) => found.help(format!("did you mean `{near}`?")),
                         None => found.help(format!(
                             "a type is a shape such as `[B, L]`, {}, or words joined by `|`",

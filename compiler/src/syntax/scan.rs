@@ -113,6 +113,21 @@ impl<'a> Scan<'a> {
             match token.kind {
                 TokenKind::Doc => scan.docs.push(token),
                 TokenKind::Comment => {}
+                TokenKind::Symbol if token.text(text) == "//" && first_on_line(text, token.start) => {
+                    let line = text.get(token.start..).and_then(|rest| rest.find('\n'));
+                    let end = line.map_or(text.len(), |line| token.start + line);
+                    scan.reported.push(token.start);
+                    diags.push(
+                        Diagnostic::error(
+                            Code::UnexpectedText,
+                            at(token.start, token.start + text.get(token.start..end).unwrap_or("").trim_end().len()),
+                            "a line cannot start with `//`",
+                        )
+                        .help("comments start with `#`, docs of an item with `///`")
+                        .help("to divide integers over two lines, end the first one with `//`"),
+                    );
+                    while all.next_if(|next| next.start < end).is_some() {}
+                }
                 TokenKind::Junk => {
                     let end = scan.junk(token, at, diags);
                     scan.reported.push(token.start);
@@ -234,15 +249,12 @@ impl<'a> Scan<'a> {
                     Some(last) if closes(last.text(self.text), text) => {
                         open.pop();
                     }
-                    Some(last) => {
-                        diags.push(
-                            Diagnostic::error(
-                                Code::Unbalanced,
-                                at(token.start, token.end),
-                                format!("`{text}` does not close `{}`", last.text(self.text)),
-                            )
-                            .label(at(last.start, last.end), "opened here"),
-                        );
+                        Some(last) => {
+                        let last = *last;
+                        // The rest of a line behind an open quote was not read: its brackets are missing.
+                        if !any_in(&self.reported, last.start, token.start) {
+                            diags.push(self.mismatch(&open, &last, &token, at));
+                        }
                         self.barred.push(token.start);
                         // Take it as the closer of the nearest opener that fits, if there is one.
                         match open.iter().rposition(|t| closes(t.text(self.text), text)) {
@@ -280,6 +292,35 @@ impl<'a> Scan<'a> {
         self.unclosed(&open, at, diags);
     }
 
+    /// A closer that does not fit the innermost opener.
+    fn mismatch(
+        &self,
+        open: &[Token],
+        last: &Token,
+        closing: &Token,
+        at: &dyn Fn(usize, usize) -> Span,
+    ) -> Diagnostic {
+        let (opener, closer_text) = (last.text(self.text), closing.text(self.text));
+        let fits = |token: &&Token| closes(token.text(self.text), closer_text);
+        match open.iter().rev().find(fits) {
+            // It closes one further out: the innermost was left open.
+            Some(_) => Diagnostic::error(
+                Code::Unbalanced,
+                at(last.start, last.end),
+                format!("this `{opener}` is never closed"),
+            )
+            .label(at(closing.start, closing.end), format!("`{closer_text}` comes before `{}`", closer(opener)))
+            .help(format!("close it with `{}`", closer(opener))),
+            None => Diagnostic::error(
+                Code::Unbalanced,
+                at(closing.start, closing.end),
+                format!("`{closer_text}` does not close `{opener}`"),
+            )
+            .label(at(last.start, last.end), "opened here")
+            .help(format!("write `{}`", closer(opener))),
+        }
+    }
+
     fn unclosed(
         &mut self,
         open: &[Token],
@@ -304,6 +345,13 @@ impl<'a> Scan<'a> {
 fn too_deep_error(span: Span) -> Diagnostic {
     Diagnostic::error(Code::TooDeep, span, format!("brackets nest more than {MAX_NESTING} deep"))
         .help("bind parts to names, or move them into a block")
+}
+
+fn first_on_line(text: &str, at: usize) -> bool {
+    let before = text.get(..at).unwrap_or("");
+    let line = before.rsplit('\n').next().unwrap_or("");
+    // The first line of a text embedded in another one is no line of its own.
+    at == 0 || (line.trim().is_empty() && before.contains('\n'))
 }
 
 fn any_in(places: &[usize], start: usize, end: usize) -> bool {

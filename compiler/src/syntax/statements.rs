@@ -30,6 +30,25 @@ impl Builder<'_, '_> {
                 Rule::statement => {
                     let (start, stop) = self.range(&inner);
                     let gap = end.and_then(|end| self.text.get(end..start));
+                    let bracket = self.text.get(start..start + 1).filter(|c| matches!(*c, "(" | "["));
+                    if let (Some(bracket), Some(Piece::Value(Expr { kind: ExprKind::Name(name), span })), Some(gap)) =
+                        (bracket, pieces.last(), gap)
+                        && !gap.contains('\n')
+                    {
+                        let what = if bracket == "(" { "call" } else { "index" };
+                        self.diags.push(
+                            Diagnostic::error(
+                                Code::UnexpectedText,
+                                (self.at)(start, start + 1),
+                                format!("a blank stands before the `{bracket}` of this {what}"),
+                            )
+                            .label(*span, format!("`{name}`"))
+                            .help(format!("write `{name}{bracket}...` without a blank")),
+                        );
+                        pieces.pop();
+                        end = Some(stop);
+                        continue;
+                    }
                     if gap.is_some_and(|gap| !gap.contains('\n')) {
                         self.diags.push(
                             Diagnostic::error(
