@@ -70,7 +70,8 @@ pub fn document(findings: &[Finding], specs: &Path) -> Result<String> {
          shown is the array that comes nearest to its tolerance.\n\n\
          Lines are those of the family's manifest and graph, blank and comment lines left out; mlx-lm's are those of \
          its file for the same model type, counted the same way. Blocks shared by families stand in specs/std, as \
-         mlx-lm's shared modules stand in files of their own; neither is counted.\n\n\
+         mlx-lm's shared modules stand in files of their own; a document that extends another counts its own lines \
+         only, as a file that imports another model's does.\n\n\
          | family | lines | mlx-lm's lines | cases | largest difference | its tolerance | at |\n|---|---|---|---|---|---|---|\n",
     );
     for (family, rows) in &families {
@@ -91,7 +92,7 @@ pub fn document(findings: &[Finding], specs: &Path) -> Result<String> {
             cases.len(),
             worst.map_or_else(
                 || "– | – | –".to_owned(),
-                |f| format!("{:.1e} | {:.0e} | {}, {}", f.difference, f.tolerance, f.case, f.array)
+                |f| format!("{:.1e} | {:.1e} | {}, {}", f.difference, f.tolerance, f.case, f.array)
             ),
         );
     }

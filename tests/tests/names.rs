@@ -28,7 +28,7 @@ const EXEMPT: &[(&str, &str)] = &[
 ];
 
 fn rust_files(folder: &Path, found: &mut Vec<PathBuf>) {
-    let mut entries: Vec<_> = std::fs::read_dir(folder).unwrap().flatten().collect();
+    let mut entries: Vec<_> = std::fs::read_dir(folder).into_iter().flatten().flatten().collect();
     entries.sort_by_key(std::fs::DirEntry::path);
     for entry in entries {
         let path = entry.path();
