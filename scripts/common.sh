@@ -29,7 +29,7 @@ prepare() {
         . "$HOME/.cargo/env"
     fi
     if ! command -v cargo >/dev/null; then
-        echo "error: missing: Rust 1.88 or later; install with rustup (https://rustup.rs)" >&2
+        echo "error: missing: Rust 1.88 or later; install with rustup" >&2
         exit 1
     fi
     say "MLX"

@@ -128,10 +128,8 @@ impl Build {
             }
         }
         if crate::diag::has_errors(&problems) {
-            let texts: Vec<String> = problems
-                .iter()
-                .map(|problem| brief(problem, &library))
-                .collect();
+            let texts: Vec<String> =
+                problems.iter().map(|problem| brief(problem, &library)).collect();
             return Err(BuildError::Specs(texts.join("\n")));
         }
         // Targeted families are tried first.
@@ -171,7 +169,11 @@ fn write_changed(path: &Path, text: &str) -> Result<(), BuildError> {
 fn brief(problem: &Diagnostic, library: &Library) -> String {
     let (line, column) = library.sources.line_column(problem.primary.span);
     let file = &library.sources.file(problem.primary.span.file).name;
-    let mut text = format!("error[{}]: {}\n  --> {file}:{line}:{column}", problem.code.as_str(), problem.message);
+    let mut text = format!(
+        "error[{}]: {}\n  --> {file}:{line}:{column}",
+        problem.code.as_str(),
+        problem.message
+    );
     for help in &problem.help {
         let _ = write!(text, "\n  = help: {help}");
     }

@@ -2,24 +2,24 @@
 //!
 //! Texts go into [`source::Sources`], findings come back as [`diag::Diagnostic`].
 
-pub mod diag;
-pub mod show;
-pub mod schema;
-pub mod format;
+pub mod build;
 pub mod checks;
+pub mod compile;
+pub mod diag;
+pub mod emit;
 pub mod expr;
+pub mod format;
+pub mod ir;
 pub mod library;
+pub mod lower;
 pub mod manifest;
 pub mod model;
 pub mod propose;
+pub mod schema;
+pub mod shapes;
+pub mod show;
 pub mod source;
 pub mod syntax;
 pub mod weights;
-pub mod ir;
-pub mod lower;
-pub mod shapes;
-pub mod emit;
-pub mod compile;
-pub mod build;
 
 pub use build::{Build, BuildError};

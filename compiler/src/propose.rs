@@ -70,6 +70,7 @@ pub fn from_model(
             .collect(),
     };
     let prefixes = prefixes(model);
+    #[expect(clippy::type_complexity, reason = "read once, right here")]
     let mut best: Option<(Rank, Proposal, Vec<(String, String)>)> = None;
     for base in names {
         for prefix in &prefixes {

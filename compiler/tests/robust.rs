@@ -1,6 +1,8 @@
 //! No text makes the front end panic, hang or run out of stack: arbitrary text, words of the
 //! language in any order, and good specs with mistakes in them.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that fails says where")]
+
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;

@@ -51,7 +51,9 @@ impl Backend {
     pub fn policy(self) -> Policy {
         match self {
             Backend::Cpu => Policy { dequantise: true, widen: true, shift_convolutions: true },
-            Backend::Metal | Backend::Cuda => Policy { dequantise: false, widen: false, shift_convolutions: false },
+            Backend::Metal | Backend::Cuda => {
+                Policy { dequantise: false, widen: false, shift_convolutions: false }
+            }
         }
     }
 }

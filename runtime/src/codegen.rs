@@ -16,8 +16,8 @@ pub use serde_json;
 pub use crate::cache::{CacheLayer, Slot};
 pub use crate::gguf::{GgufMap, GgufTensor, GgufValue};
 pub use crate::graph::{
-    Autoregressive, ChatFormat, Denoiser, Embedder, Family, LoadedGraph, Method, Pooling, TextVector,
-    Tier,
+    Autoregressive, ChatFormat, Denoiser, Embedder, Family, LoadedGraph, Method, Pooling,
+    TextVector, Tier,
 };
 pub use crate::nn::{RopeConfig, RopeSource};
 pub use crate::pass::{Pass, Phase};

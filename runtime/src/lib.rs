@@ -28,3 +28,10 @@ pub mod weights;
 
 pub use array::{Array, Dtype};
 pub use error::{Error, Result};
+
+/// Keeps tests that compute from running at once: one thread owns MLX.
+#[cfg(test)]
+pub(crate) fn alone() -> std::sync::MutexGuard<'static, ()> {
+    static MLX: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    MLX.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}

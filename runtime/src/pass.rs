@@ -359,7 +359,7 @@ impl<'a> Pass<'a> {
             time: self.line.time + self.tokens,
             pads: std::mem::take(&mut self.line.pads),
         };
-        let done = caches.roll(&self.right, true);
+        let done = caches.roll(&self.right, true).and_then(|()| caches.tidy());
         if let Err(error) = &done {
             caches.break_off(error.to_string());
         }

@@ -1,5 +1,7 @@
 //! Sentence vectors of a real encoder. Needs its weights: `SPECC_MINILM_DIR` (see fixtures/minilm).
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that fails says where")]
+
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 

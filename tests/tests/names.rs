@@ -1,5 +1,7 @@
 //! No family is named in the compiler or the runtime: what they know of a family is its document.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that fails says where")]
+
 use std::path::{Path, PathBuf};
 
 /// Names of published formats that contain a family's name, and why each may stand there.

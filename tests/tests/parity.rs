@@ -2,6 +2,8 @@
 //!
 //! `SPECC_PARITY_DIR` takes cases from another folder; `SPECC_WRITE_DOCS=1` writes docs/families.md after a whole run.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that fails says where")]
+
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};

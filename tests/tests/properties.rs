@@ -5,6 +5,8 @@
 //! 3. a span that is verified and partly taken back leaves what stepping leaves;
 //! 4. tokens that are appended and trimmed leave no trace, or the trim is refused.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that fails says where")]
+
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};

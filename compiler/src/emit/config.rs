@@ -22,7 +22,8 @@ impl Emitter<'_> {
         );
         for key in &keys {
             let ty = rust_type(&scalar_of_config(key));
-            let _ = writeln!(out, "{}pub {}: {ty},", self.key_doc(key), super::ident(&key.name.node));
+            let _ =
+                writeln!(out, "{}pub {}: {ty},", self.key_doc(key), super::ident(&key.name.node));
         }
         out.push_str("/// The layers in order.\npub layers: Vec<LayerConfig>,\n/// What each slot of the caches remembers.\npub caches: Vec<CacheLayer>,\n}\n");
         out.push_str(&self.layer_struct());
@@ -30,7 +31,9 @@ impl Emitter<'_> {
         let roots: Vec<String> =
             self.manifest.roots.iter().map(|root| format!("{root:?}")).collect();
         let _ = writeln!(out, "let r = source.reader(&[{}]);", roots.join(", "));
-        out.push_str("let model_type = source.config().model_type().unwrap_or_default().to_owned();\n");
+        out.push_str(
+            "let model_type = source.config().model_type().unwrap_or_default().to_owned();\n",
+        );
         for key in in_order(&keys) {
             let _ = writeln!(out, "let {} = {};", super::ident(&key.name.node), self.read_key(key));
             if let Some(check) = self.word_check(key) {
@@ -111,7 +114,13 @@ impl Emitter<'_> {
             None => read,
             Some(default) => {
                 let fallback = self.owned_value(default, &ty);
-                format!("match {read} {{ Some(value) => value, None => {fallback} }}")
+                let literal = fallback.parse::<f64>().is_ok()
+                    || matches!(fallback.as_str(), "true" | "false");
+                if literal {
+                    format!("{read}.unwrap_or({fallback})")
+                } else {
+                    format!("match {read} {{ Some(value) => value, None => {fallback} }}")
+                }
             }
         }
     }
@@ -125,7 +134,10 @@ impl Emitter<'_> {
                 format!("owned_words(&({code}))")
             }
             ScalarType::List(_) => format!("({code}).to_vec()"),
-            ScalarType::Rope | ScalarType::Json => format!("({code}).clone()"),
+            ScalarType::Rope | ScalarType::Json => match code.strip_prefix('&') {
+                Some(name) => format!("{name}.clone()"),
+                None => format!("({code}).clone()"),
+            },
             ScalarType::Nullable(inner) => match **inner {
                 ScalarType::Str => format!("({code}).map(str::to_owned)"),
                 ScalarType::List(_) => format!("({code}).map(<[_]>::to_vec)"),
@@ -144,7 +156,9 @@ impl Emitter<'_> {
         let label = key.from.first().unwrap_or(&key.name.node);
         let nullable = matches!(scalar_of_config(key), ScalarType::Nullable(_));
         Some(if nullable {
-            format!("if let Some(word) = &{name} {{ one_word(&r, {label:?}, word, &[{list}])?; }}\n")
+            format!(
+                "if let Some(word) = &{name} {{ one_word(&r, {label:?}, word, &[{list}])?; }}\n"
+            )
         } else {
             format!("one_word(&r, {label:?}, &{name}, &[{list}])?;\n")
         })
@@ -177,7 +191,10 @@ impl Emitter<'_> {
         if rope.ignore_scaling {
             fields.push("ignore_scaling: true".to_owned());
         }
-        format!("RopeConfig::read(&r, &RopeSource {{ {}, ..RopeSource::default() }})?", fields.join(", "))
+        format!(
+            "RopeConfig::read(&r, &RopeSource {{ {}, ..RopeSource::default() }})?",
+            fields.join(", ")
+        )
     }
 
     fn layer_struct(&self) -> String {
@@ -215,7 +232,11 @@ impl Emitter<'_> {
         let count = self.scalars.int(&layers.count, Place::Read);
         let mut out = format!(
             "let {} = SlotPlan::default();\nlet mut layers = Vec::new();\nfor i in rounds_of(0, {count})? {{\n",
-            if layers.kinds.iter().all(|kind| kind.storage.node == "none") { "slots" } else { "mut slots" }
+            if layers.kinds.iter().all(|kind| kind.storage.node == "none") {
+                "slots"
+            } else {
+                "mut slots"
+            }
         );
         match &layers.donor {
             Some(donor) => {
@@ -241,8 +262,12 @@ impl Emitter<'_> {
                     Some(LayerKindRule::Pattern(words)) => {
                         let words: Vec<String> =
                             words.iter().map(|word| format!("{:?}", word.node)).collect();
-                        format!("at(&[{}], floor_mod(i, {})?, \"pattern\")?", words.join(", "), words.len())
-                            .replacen("at(", "*at(", 1)
+                        format!(
+                            "at(&[{}], floor_mod(i, {})?, \"pattern\")?",
+                            words.join(", "),
+                            words.len()
+                        )
+                        .replacen("at(", "*at(", 1)
                     }
                     Some(LayerKindRule::Expr(expr)) => {
                         self.scalars.as_type(expr, &ScalarType::Str, Place::Read)
@@ -282,7 +307,10 @@ impl Emitter<'_> {
                 Some((_, value)) => self.owned_value(value, &ty),
                 None => "None".to_owned(),
             };
-            let _ = writeln!(out, "let {} = {code};", super::ident(&name));
+            let own = super::ident(&name);
+            if code != own {
+                let _ = writeln!(out, "let {own} = {code};");
+            }
         }
         if kind.storage.node == "none" {
             out.push_str("let slot = Slot::NONE;\n");

@@ -49,7 +49,8 @@ impl Emitter<'_> {
         }
         let _ = write!(
             out,
-            "/// Loads a model that the family takes.\nfn load(source: &ModelSource) -> Result<LoadedGraph> {{\nlet cfg = Config::read(source)?;\nlet mut ld = source.loader(&weight_map(&cfg)?)?;\nlet model = Model::load(&mut ld, &cfg)?;\nld.finish()?;\nOk(LoadedGraph::{variant}(Box::new(Loaded {{ model, cfg }})))\n}}\n"
+            "/// Loads a model that the family takes.\nfn load(source: &ModelSource) -> Result<LoadedGraph> {{\nlet cfg = Config::read(source)?;\nlet mut ld = source.loader(&weight_map(&cfg)?)?;\nlet model = Model::load(&mut ld, &cfg)?;\nld.finish()?;\nOk(LoadedGraph::{variant}(Box::new(Loaded {{ model{} }})))\n}}\n",
+            if method == "Embedder" { "" } else { ", caches: cfg.caches" }
         );
         out
     }
@@ -57,11 +58,15 @@ impl Emitter<'_> {
     /// The graph with its config, behind the trait of its method.
     fn graph_impl(&self, name: &str) -> String {
         let mut out = String::from(
-            "/// The graph with the config it was loaded from.\n#[derive(Debug)]\nstruct Loaded {\nmodel: Model,\ncfg: Config,\n}\n",
+            "/// The graph with what its caches hold.\n#[derive(Debug)]\nstruct Loaded {\nmodel: Model,\n",
         );
+        if name != "Embedder" {
+            out.push_str("caches: Vec<CacheLayer>,\n");
+        }
+        out.push_str("}\n");
         let _ = writeln!(out, "impl {name} for Loaded {{");
         if name != "Embedder" {
-            out.push_str("fn cache_layers(&self) -> &[CacheLayer] {\n&self.cfg.caches\n}\n");
+            out.push_str("fn cache_layers(&self) -> &[CacheLayer] {\n&self.caches\n}\n");
         }
         if self.manifest.paging && name == "Autoregressive" {
             out.push_str("fn cache_paging(&self) -> bool {\ntrue\n}\n");

@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 
 use super::Emitter;
-use crate::ir::{ArmBody, FieldRef, Home, Method, Op, Operand, PassUse, ScalarType, Statement, Struct};
+use crate::ir::{
+    ArmBody, FieldRef, Home, Method, Op, Operand, PassUse, ScalarType, Statement, Struct,
+};
 use crate::ir::{Field, FieldKind, Variable};
 use crate::syntax::ast::ExprKind;
 
@@ -111,12 +113,23 @@ impl Emitter<'_> {
                             }
                         };
                         let value = if yields.is_empty() { String::new() } else { value };
-                        let _ = writeln!(out, "{name}::{}{binds} => {{ {body}{value} }}", arm.variant);
+                        let _ =
+                            writeln!(out, "{name}::{}{binds} => {{ {body}{value} }}", arm.variant);
                     }
                     out.push_str(if results.is_empty() { "}\n" } else { "};\n" });
                 }
                 Statement::Repeat { field, item: name, index, carried, body, next, .. } => {
-                    self.repeat(item, field, name, index.as_deref(), carried, body, next, out, pass);
+                    self.repeat(
+                        item,
+                        field,
+                        name,
+                        index.as_deref(),
+                        carried,
+                        body,
+                        next,
+                        out,
+                        pass,
+                    );
                 }
             }
         }
@@ -190,10 +203,12 @@ impl Emitter<'_> {
                         let _ = writeln!(inner, "{name} = {value};");
                     }
                     moves => {
-                        let names: Vec<&str> = moves.iter().map(|(name, _)| name.as_str()).collect();
+                        let names: Vec<&str> =
+                            moves.iter().map(|(name, _)| name.as_str()).collect();
                         let values: Vec<&str> =
                             moves.iter().map(|(_, value)| value.as_str()).collect();
-                        let _ = writeln!(inner, "({}) = ({});", names.join(", "), values.join(", "));
+                        let _ =
+                            writeln!(inner, "({}) = ({});", names.join(", "), values.join(", "));
                     }
                 }
             }
@@ -206,7 +221,10 @@ impl Emitter<'_> {
         match index {
             Some(index) => {
                 let index = super::ident(index);
-                let _ = writeln!(out, "for ({index}, {binding}) in (0_i32..).zip(&{rows}) {{\n{inner}}}");
+                let _ = writeln!(
+                    out,
+                    "for ({index}, {binding}) in (0_i32..).zip(&{rows}) {{\n{inner}}}"
+                );
             }
             None => {
                 let _ = writeln!(out, "for {binding} in &{rows} {{\n{inner}}}");
@@ -341,9 +359,7 @@ fn yielded(operand: &Operand, var: &Variable, own: &[&str]) -> String {
 fn bound_names(statements: &[Statement]) -> Vec<&str> {
     let vars = statements.iter().flat_map(|statement| match statement {
         Statement::Let { vars, .. } | Statement::Choice { vars, .. } => vars.iter().collect(),
-        Statement::Repeat { carried, .. } => {
-            carried.iter().map(|(var, _)| var).collect::<Vec<_>>()
-        }
+        Statement::Repeat { carried, .. } => carried.iter().map(|(var, _)| var).collect::<Vec<_>>(),
     });
     vars.map(|var| var.name.as_str()).collect()
 }

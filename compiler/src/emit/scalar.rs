@@ -96,12 +96,14 @@ impl<'a> Scalars<'a> {
                 ExprKind::Int(value) => format!("{value}.0"),
                 _ => format!("{} as f64", typed.wrapped()),
             },
-            (ScalarType::Nullable(inner), ScalarType::Nullable(want)) => match (&**inner, &**want) {
-                (ScalarType::Int, ScalarType::Float) => {
-                    format!("{}.map(|value| value as f64)", typed.wrapped())
+            (ScalarType::Nullable(inner), ScalarType::Nullable(want)) => {
+                match (&**inner, &**want) {
+                    (ScalarType::Int, ScalarType::Float) => {
+                        format!("{}.map(|value| value as f64)", typed.wrapped())
+                    }
+                    _ => typed.code,
                 }
-                _ => typed.code,
-            },
+            }
             (ScalarType::None, ScalarType::Nullable(_)) => "None".to_owned(),
             (ScalarType::None, _) => {
                 let name = crate::syntax::print::expr(expr);
@@ -148,7 +150,7 @@ impl<'a> Scalars<'a> {
                 Typed::compound(format!("-{}", typed.wrapped()), ty)
             }
             ExprKind::Unary(UnaryOp::Not, inner) => {
-                Typed::compound(format!("!({})", self.truth(inner, place)), ScalarType::Bool)
+                Typed::compound(negated(&self.truth(inner, place)), ScalarType::Bool)
             }
             ExprKind::Binary(op, left, right) => self.binary(*op, left, right, place),
             ExprKind::Call(call) => self.call(call, place),
@@ -309,6 +311,11 @@ impl<'a> Scalars<'a> {
         let ty = crate::lower::join(&inner, &b.ty);
         let taken = self.convert(Typed::simple("value", *inner), &ty, left);
         let fallback = self.convert(b, &ty, right);
+        if taken == "value"
+            && (fallback.parse::<f64>().is_ok() || fallback == "true" || fallback == "false")
+        {
+            return Typed::simple(format!("{}.unwrap_or({fallback})", a.code), ty);
+        }
         Typed::compound(
             format!("match {} {{ Some(value) => {taken}, None => {fallback} }}", a.code),
             ty,
@@ -328,7 +335,11 @@ impl<'a> Scalars<'a> {
                 format!("{sign}({}).is_null()", json.code)
             }
             (ScalarType::Json, _) => {
-                format!("*{} {sign} serde_json::json!({})", a.wrapped(), b.code)
+                let json = match a.code.strip_prefix('&') {
+                    Some(name) => name.to_owned(),
+                    None => format!("*{}", a.wrapped()),
+                };
+                format!("{json} {sign} serde_json::json!({})", b.code)
             }
             (_, ScalarType::None) | (ScalarType::None, _) => (op == BinaryOp::Ne).to_string(),
             _ => {
@@ -393,7 +404,9 @@ impl<'a> Scalars<'a> {
             (BinaryOp::Pow, false) => Typed::simple(format!("int_pow({a}, {b})?"), result),
             (BinaryOp::FloorDiv, true) => Typed::simple(format!("({a} / {b}).floor()"), result),
             (BinaryOp::FloorDiv, false) => Typed::simple(format!("floor_div({a}, {b})?"), result),
-            (BinaryOp::Rem, true) => Typed::simple(format!("{}.rem_euclid({b})", paren(&a)), result),
+            (BinaryOp::Rem, true) => {
+                Typed::simple(format!("{}.rem_euclid({b})", paren(&a)), result)
+            }
             (BinaryOp::Rem, false) => Typed::simple(format!("floor_mod({a}, {b})?"), result),
             // Two sizes of 31 bits cannot overflow; longer sums and products are checked.
             (_, false) if !checked.is_empty() && !leaves => {
@@ -439,9 +452,7 @@ impl<'a> Scalars<'a> {
             "count" => {
                 Typed::simple(format!("count_stored(present, {})?", text()), ScalarType::Int)
             }
-            "dtype" => {
-                Typed::simple(format!("stored_type(present, {})?", text()), ScalarType::Str)
-            }
+            "dtype" => Typed::simple(format!("stored_type(present, {})?", text()), ScalarType::Str),
             "dim" => {
                 let axis = arg(1).map_or_else(|| "-1".to_owned(), |axis| self.int(axis, place));
                 Typed::simple(format!("stored_dim(present, {}, {axis})?", text()), ScalarType::Int)
@@ -458,10 +469,9 @@ impl<'a> Scalars<'a> {
             let code = self.convert(typed, &plain, list);
             let label = crate::syntax::print::expr(list);
             return match plain {
-                ScalarType::List(inner) if *inner == ScalarType::Float => Typed::simple(
-                    format!("{name}_float({code}, {label:?})?"),
-                    ScalarType::Float,
-                ),
+                ScalarType::List(inner) if *inner == ScalarType::Float => {
+                    Typed::simple(format!("{name}_float({code}, {label:?})?"), ScalarType::Float)
+                }
                 ScalarType::List(_) => {
                     Typed::simple(format!("{name}_int({code}, {label:?})?"), ScalarType::Int)
                 }
@@ -475,6 +485,24 @@ impl<'a> Scalars<'a> {
         let code = parts.fold(first, |all, part| format!("{all}.{name}{part}"));
         Typed::simple(code, ty)
     }
+}
+
+/// The opposite of a condition, as one would write it.
+fn negated(code: &str) -> String {
+    let swaps = [
+        (".is_some()", ".is_none()"),
+        (".is_some_and(|value| value != 0)", ".is_none_or(|value| value == 0)"),
+        (".is_some_and(|value| value != 0.0)", ".is_none_or(|value| value == 0.0)"),
+    ];
+    for (is, is_not) in swaps {
+        if let Some(subject) = code.strip_suffix(is)
+            && !subject.contains("&&")
+            && !subject.contains("||")
+        {
+            return format!("{subject}{is_not}");
+        }
+    }
+    format!("!({code})")
 }
 
 fn paren(code: &str) -> String {

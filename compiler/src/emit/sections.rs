@@ -24,7 +24,8 @@ impl Emitter<'_> {
             }
             _ => "None",
         };
-        let fields = format!("gguf: {gguf}, chat: {}, embedding: {},", self.chat(), self.embedding());
+        let fields =
+            format!("gguf: {gguf}, chat: {}, embedding: {},", self.chat(), self.embedding());
         (fields, items)
     }
 
@@ -75,7 +76,11 @@ impl Emitter<'_> {
     }
 
     /// An expression in a section.
-    pub(super) fn section_expr(&self, section: &str, key: &str) -> Option<&crate::syntax::ast::Expr> {
+    pub(super) fn section_expr(
+        &self,
+        section: &str,
+        key: &str,
+    ) -> Option<&crate::syntax::ast::Expr> {
         let found = self.manifest.sections.iter().find(|found| found.name.node == section)?;
         found.exprs.iter().find(|(path, _)| path == key).map(|(_, expr)| expr)
     }

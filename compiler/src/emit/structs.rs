@@ -11,16 +11,16 @@ impl Emitter<'_> {
     /// The struct, its enums and items, and its functions.
     pub(super) fn structure(&self, item: &Struct) -> String {
         let mut out = String::new();
-        self.enums(&item.fields, &item.name, &mut out);
+        self.enums(&item.fields, &mut out);
         let doc = self.doc(&item.doc, item.span);
-        let _ = write!(out, "{doc}#[derive(Debug)]\nstruct {} {{\n", item.name);
+        let _ = writeln!(out, "{doc}#[derive(Debug)]\nstruct {} {{", item.name);
         for field in &item.fields {
             let _ = writeln!(out, "{}: {},", field.name, self.field_type(field));
         }
         let _ = writeln!(out, "}}\nimpl {} {{", item.name);
-        let _ = write!(
+        let _ = writeln!(
             out,
-            "fn load(ld: &mut Loader<'_>, cfg: &Config{}) -> Result<Self> {{\n",
+            "fn load(ld: &mut Loader<'_>, cfg: &Config{}) -> Result<Self> {{",
             load_params(item)
         );
         let names: Vec<&str> = item.fields.iter().map(|field| field.name.as_str()).collect();
@@ -55,17 +55,17 @@ impl Emitter<'_> {
     }
 
     /// Enums of choices and structs of rounds, inner ones first.
-    fn enums(&self, fields: &[Field], owner: &str, out: &mut String) {
+    fn enums(&self, fields: &[Field], out: &mut String) {
         for field in fields {
             match &field.kind {
                 FieldKind::Choice { name, arms } => {
                     for arm in arms {
-                        self.enums(&arm.fields, name, out);
+                        self.enums(&arm.fields, out);
                     }
                     let at = self.place(field.span);
-                    let _ = write!(
+                    let _ = writeln!(
                         out,
-                        "/// Settled at load: {at}.\n#[derive(Debug)]\n{}enum {name} {{\n",
+                        "/// Settled at load: {at}.\n#[derive(Debug)]\n{}enum {name} {{",
                         self.enum_lints(field)
                     );
                     for arm in arms {
@@ -83,12 +83,12 @@ impl Emitter<'_> {
                     out.push_str("}\n");
                 }
                 FieldKind::Repeat { fields, item, .. } => {
-                    self.enums(fields, owner, out);
+                    self.enums(fields, out);
                     if !item.is_empty() {
                         let at = self.place(field.span);
-                        let _ = write!(
+                        let _ = writeln!(
                             out,
-                            "/// One round of the loop at {at}.\n#[derive(Debug)]\nstruct {item} {{\n"
+                            "/// One round of the loop at {at}.\n#[derive(Debug)]\nstruct {item} {{"
                         );
                         for field in fields {
                             let _ = writeln!(out, "{}: {},", field.name, self.field_type(field));
@@ -149,8 +149,11 @@ impl Emitter<'_> {
                 format!("{}::load({})?", ext.path.node, args.join(", "))
             }
             FieldKind::Tensor(decl) => {
-                let sizes: Vec<String> =
-                    decl.shape.iter().map(|size| self.scalars.int(&size.expr, Place::Load)).collect();
+                let sizes: Vec<String> = decl
+                    .shape
+                    .iter()
+                    .map(|size| self.scalars.int(&size.expr, Place::Load))
+                    .collect();
                 format!("ld.tensor({}, &[{}])?", path_text(&decl.path), sizes.join(", "))
             }
             FieldKind::Block { id, path, indices } => self.load_block(*id, path, indices),
@@ -239,8 +242,10 @@ impl Emitter<'_> {
 
     /// A `load` argument in the type that the runtime takes.
     fn load_arg(&self, param: Option<&Param>, arg: &Scalar) -> String {
-        let optional =
-            matches!(param.and_then(|p| p.ty.as_ref()).map(|t| &t.node), Some(ParamType::Optional(_)));
+        let optional = matches!(
+            param.and_then(|p| p.ty.as_ref()).map(|t| &t.node),
+            Some(ParamType::Optional(_))
+        );
         let ty = param.and_then(|param| param.ty.as_ref()).map(|ty| crate::lower::plain(&ty.node));
         if let ExprKind::Str(text) = &arg.expr.kind {
             return path_text(text);
@@ -253,7 +258,11 @@ impl Emitter<'_> {
             Some(ParamType::Ints) => {
                 return format!(
                     "&{}",
-                    self.scalars.as_type(&arg.expr, &ScalarType::List(Box::new(ScalarType::Int)), Place::Load)
+                    self.scalars.as_type(
+                        &arg.expr,
+                        &ScalarType::List(Box::new(ScalarType::Int)),
+                        Place::Load
+                    )
                 );
             }
             _ => ScalarType::Int,

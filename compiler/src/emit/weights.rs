@@ -14,16 +14,14 @@ impl Emitter<'_> {
         let weights = &self.manifest.weights;
         let mut body = String::new();
         for (from, to) in &weights.prefixes {
-            let text = if to.is_empty() {
-                from.node.clone()
-            } else {
-                format!("{}=>{to}", from.node)
-            };
+            let text =
+                if to.is_empty() { from.node.clone() } else { format!("{}=>{to}", from.node) };
             let _ = writeln!(body, "map.prefixes.push({text:?}.into());");
         }
         for drop in &weights.drops {
             let when = self.condition(drop.when.as_ref());
-            let _ = writeln!(body, "map.drops.push(DropRule::new({:?})?{when});", drop.pattern.node);
+            let _ =
+                writeln!(body, "map.drops.push(DropRule::new({:?})?{when});", drop.pattern.node);
         }
         for rule in &weights.maps {
             let _ = writeln!(body, "// {}", self.place(rule.span));
@@ -103,16 +101,13 @@ impl Emitter<'_> {
             Some(expr) => format!("Some({})", self.number(expr)),
             None => "None".to_owned(),
         };
-        let float =
-            |expr: &Expr| self.scalars.as_type(expr, &ScalarType::Float, Place::Load);
+        let float = |expr: &Expr| self.scalars.as_type(expr, &ScalarType::Float, Place::Load);
         match step {
             Step::Stack(capture) => format!("Step::Stack {{ capture: {capture:?}.into() }}"),
             Step::Concat(axis) => format!("Step::Concat {{ axis: {} }}", self.number(axis)),
-            Step::Split { sizes, axis } => format!(
-                "Step::Split {{ axis: {}, sizes: {} }}",
-                self.number(axis),
-                numbers(sizes)
-            ),
+            Step::Split { sizes, axis } => {
+                format!("Step::Split {{ axis: {}, sizes: {} }}", self.number(axis), numbers(sizes))
+            }
             Step::Chunk(axis) => format!("Step::Chunk {{ axis: {} }}", self.number(axis)),
             Step::Transpose(axes) => format!("Step::Transpose {{ axes: {} }}", numbers(axes)),
             Step::MoveAxis(from, to) => {

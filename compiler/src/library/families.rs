@@ -47,7 +47,7 @@ pub(super) fn load(
     let mut texts = texts;
     let mut files = Vec::new();
     for name in &graphs {
-        let Some(Graph { file, graph }) = library.graphs.get(&name.node) else { continue };
+        let Some(Graph { file, graph, .. }) = library.graphs.get(&name.node) else { continue };
         if !texts.contains(file) {
             texts.push(*file);
             files.push(graph.clone());
@@ -171,7 +171,9 @@ fn graph_file(
     let family = document.table.get("family").and_then(Node::as_table);
     let Some(node) = family.and_then(|family| family.get("graph")) else {
         let file = format!("{name}.graph");
-        return library.graphs.contains_key(&file).then(|| Spanned::new(file, top(document.file)));
+        // A folder's graph is no part of a built-in family of its name.
+        let own = library.graphs.get(&file).is_some_and(|graph| graph.origin == document.origin);
+        return own.then(|| Spanned::new(file, top(document.file)));
     };
     let Some(file) = node.as_str() else {
         let found = node.describe();

@@ -100,7 +100,7 @@ impl Library {
             }
             (_, "graph") => {
                 let graph = parse_graph(file, text, &mut diags);
-                let graph = Graph { file, graph };
+                let graph = Graph { origin, file, graph };
                 match folder {
                     "std" => self.modules.insert(stem.to_owned(), graph),
                     _ => self.graphs.insert(name.to_owned(), graph),

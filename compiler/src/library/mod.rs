@@ -35,6 +35,7 @@ pub(crate) struct Document {
 /// A graph file as read.
 #[derive(Debug, Clone)]
 pub(crate) struct Graph {
+    pub origin: Origin,
     pub file: FileId,
     pub graph: GraphFile,
 }

@@ -79,17 +79,23 @@ impl Lowerer<'_> {
         let mut shapes = Bound::default();
         for param in &graph.params {
             let Some(ty) = &param.ty else {
-                let message = format!("give `{}` its shape: `{}: [B, L]`", param.name.node, param.name.node);
+                let message =
+                    format!("give `{}` its shape: `{}: [B, L]`", param.name.node, param.name.node);
                 self.error(Code::WrongArguments, param.name.span, message);
                 return None;
             };
             let optional = matches!(ty.node, ParamType::Optional(_));
             let ParamType::Tensor(dims) = super::call::plain(&ty.node) else {
-                self.error(Code::WrongType, ty.span, "a graph takes arrays: give a shape such as `[B, L]`");
+                self.error(
+                    Code::WrongType,
+                    ty.span,
+                    "a graph takes arrays: give a shape such as `[B, L]`",
+                );
                 return None;
             };
             let shape = self.declared_shape(frame, dims, ty.span, &mut shapes)?;
-            let value = self.parameter(frame, &param.name.node, shape, (optional, None), &mut params);
+            let value =
+                self.parameter(frame, &param.name.node, shape, (optional, None), &mut params);
             frame.set(&param.name.node, value);
         }
         let result = self.body(frame, &graph.body, None)?;
@@ -119,7 +125,11 @@ impl Lowerer<'_> {
         for dim in dims {
             match dim {
                 Dim::Rest(_) => {
-                    self.error(Code::WrongType, span, "a graph's arrays have all their axes written out");
+                    self.error(
+                        Code::WrongType,
+                        span,
+                        "a graph's arrays have all their axes written out",
+                    );
                     return None;
                 }
                 Dim::Expr(expr) => match &expr.kind {
@@ -217,9 +227,8 @@ impl Lowerer<'_> {
             let Some(Value::Array { shape, .. }) = frame.find(&param.name.node).cloned() else {
                 continue;
             };
-            fine &= self
-                .unify(frame, dims, &shape, &mut shapes, (ty.span, &param.name.node))
-                .is_some();
+            fine &=
+                self.unify(frame, dims, &shape, &mut shapes, (ty.span, &param.name.node)).is_some();
         }
         fine.then_some(())
     }
@@ -264,7 +273,8 @@ impl Lowerer<'_> {
             .collect();
         let id = self.specialise(frame, block, given)?;
         let made = self.structs.get(id)?;
-        let (pass, indices, needs_layer) = (made.methods.first()?.pass, made.indices.clone(), made.needs_layer);
+        let (pass, indices, needs_layer) =
+            (made.methods.first()?.pass, made.indices.clone(), made.needs_layer);
         let results: Vec<Value> = self.results_of(id)?;
         for index in &indices {
             let expr = Expr { span, kind: ExprKind::Name(index.clone()) };
@@ -389,7 +399,12 @@ impl Lowerer<'_> {
     }
 
     /// The statements of a body and its value.
-    pub(super) fn body(&mut self, frame: &mut Frame, body: &Body, hint: Option<&str>) -> Option<Value> {
+    pub(super) fn body(
+        &mut self,
+        frame: &mut Frame,
+        body: &Body,
+        hint: Option<&str>,
+    ) -> Option<Value> {
         let mut fine = true;
         let outer_names = std::mem::take(&mut frame.tuple_names);
         for statement in &body.statements {
@@ -435,7 +450,8 @@ impl Lowerer<'_> {
         for param in &block.params {
             let Some(ty) = &param.ty else { continue };
             if let ParamType::Tensor(dims) = super::call::plain(&ty.node)
-                && let Some(Value::Array { shape, .. }) = frame.scopes.last().and_then(|s| s.get(&param.name.node)).cloned()
+                && let Some(Value::Array { shape, .. }) =
+                    frame.scopes.last().and_then(|s| s.get(&param.name.node)).cloned()
             {
                 let kept = self.diagnostics.len();
                 self.unify(frame, dims, &shape, shapes, (ty.span, &param.name.node));
@@ -445,13 +461,16 @@ impl Lowerer<'_> {
         let values = flatten(value.clone());
         if declared.len() != values.len() {
             let at = declared.first().map_or(block.name.span, |shape| shape.span);
-            self.diagnostics.push(
-                Diagnostic::error(
-                    Code::WrongTuple,
-                    at,
-                    format!("`{}` declares {} value(s) and computes {}", block.name.node, declared.len(), values.len()),
+            self.diagnostics.push(Diagnostic::error(
+                Code::WrongTuple,
+                at,
+                format!(
+                    "`{}` declares {} value(s) and computes {}",
+                    block.name.node,
+                    declared.len(),
+                    values.len()
                 ),
-            );
+            ));
             return None;
         }
         let mut fine = true;

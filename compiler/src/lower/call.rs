@@ -19,7 +19,9 @@ impl Lowerer<'_> {
     ) -> Option<Value> {
         let name = call.callee.node.as_str();
         match name {
-            "weight" => return self.in_path(frame, at, |this, frame| this.weight(frame, call, span)),
+            "weight" => {
+                return self.in_path(frame, at, |this, frame| this.weight(frame, call, span));
+            }
             "has" => return self.in_path(frame, at, |this, frame| this.has(frame, call, span)),
             _ => {}
         }
@@ -30,9 +32,8 @@ impl Lowerer<'_> {
             return found.map(Value::Scalar);
         }
         if let Some(ext) = self.externs.get(name).cloned() {
-            return self.in_path(frame, at, |this, frame| {
-                this.call_extern(frame, &ext, call, span, hint)
-            });
+            return self
+                .in_path(frame, at, |this, frame| this.call_extern(frame, &ext, call, span, hint));
         }
         let known: Vec<String> = self
             .blocks
@@ -111,7 +112,10 @@ impl Lowerer<'_> {
                         Diagnostic::error(
                             Code::WrongArguments,
                             arg.value.span,
-                            format!("`{what}` takes {} argument(s), and this is one more", params.len()),
+                            format!(
+                                "`{what}` takes {} argument(s), and this is one more",
+                                params.len()
+                            ),
                         )
                         .label(defined, format!("`{what}` is defined here")),
                     );
@@ -167,7 +171,11 @@ impl Lowerer<'_> {
             let error = Diagnostic::error(
                 Code::UnknownWord,
                 expr.span,
-                format!("`{}` is one of {}", param.name.node, one_of(words.iter().map(String::as_str))),
+                format!(
+                    "`{}` is one of {}",
+                    param.name.node,
+                    one_of(words.iter().map(String::as_str))
+                ),
             )
             .here(format!("`{word}` is none of them"))
             .label(param.name.span, "the words are listed here");
@@ -191,9 +199,10 @@ impl Lowerer<'_> {
         let wanted = plain(&declared.node);
         let fits = match (&value, wanted) {
             (Value::None, _) => optional,
-            (Value::Array { optional: absent, .. }, ParamType::Tensor(_) | ParamType::AnyTensor) => {
-                optional || !absent
-            }
+            (
+                Value::Array { optional: absent, .. },
+                ParamType::Tensor(_) | ParamType::AnyTensor,
+            ) => optional || !absent,
             (Value::Scalar(scalar), wanted) => {
                 // A word that must be there is checked when the config is read.
                 let ty = scalar.ty.plain();

@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use super::blocks::flatten;
 use super::{Frame, Lowerer, Value, names};
 use crate::diag::{Code, Diagnostic};
-use crate::ir::{Arm, ArmBody, Field, FieldKind, Home, Operand, Scalar, ScalarType, Statement, Variable};
+use crate::ir::{
+    Arm, ArmBody, Field, FieldKind, Home, Operand, Scalar, ScalarType, Statement, Variable,
+};
 use crate::shapes::show;
 use crate::source::Span;
 use crate::syntax::ast::{BinaryOp, Body, BodyEq, Expr, ExprKind, MatchArm};
@@ -95,7 +97,8 @@ impl Lowerer<'_> {
                 (false, _) => Some(Scalar::literal(ExprKind::Bool(true), condition.span)),
                 (true, Some(present)) => Some((**present).clone()),
                 (true, None) => {
-                    let message = format!("whether `{name}` is there is not known when the model is loaded");
+                    let message =
+                        format!("whether `{name}` is there is not known when the model is loaded");
                     self.error(Code::NotConfiguration, condition.span, message);
                     None
                 }
@@ -121,7 +124,8 @@ impl Lowerer<'_> {
             let mut condition: Option<Scalar> = None;
             for pattern in &arm.patterns {
                 let value = self.pattern(frame, pattern)?;
-                let equal = self.binary(BinaryOp::Eq, subject_value.clone(), value, pattern.span)?;
+                let equal =
+                    self.binary(BinaryOp::Eq, subject_value.clone(), value, pattern.span)?;
                 condition = Some(match condition {
                     None => equal,
                     Some(before) => self.binary(BinaryOp::Or, before, equal, pattern.span)?,
@@ -144,7 +148,10 @@ impl Lowerer<'_> {
             if cases.is_empty() {
                 self.diagnostics.push(
                     Diagnostic::error(Code::UnknownWord, span, "no arm of this `match` is taken")
-                        .here(format!("the value is {}", crate::syntax::print::expr(&subject_value.expr)))
+                        .here(format!(
+                            "the value is {}",
+                            crate::syntax::print::expr(&subject_value.expr)
+                        ))
                         .help("add an arm for it, or `_ => ...` for all others"),
                 );
                 return None;
@@ -178,18 +185,16 @@ impl Lowerer<'_> {
                 crate::manifest::ConfigType::Enum(words) => Some(words.clone()),
                 _ => None,
             },
-            ExprKind::Attr(_, key) if key.node == "kind" => Some(
-                self.manifest.layers.kinds.iter().map(|kind| kind.name.node.clone()).collect(),
-            ),
+            ExprKind::Attr(_, key) if key.node == "kind" => {
+                Some(self.manifest.layers.kinds.iter().map(|kind| kind.name.node.clone()).collect())
+            }
             _ => None,
         }
     }
 
     fn pattern(&mut self, frame: &mut Frame, pattern: &Expr) -> Option<Scalar> {
         match &pattern.kind {
-            ExprKind::None => {
-                Some(Scalar::literal(ExprKind::Str("none".to_owned()), pattern.span))
-            }
+            ExprKind::None => Some(Scalar::literal(ExprKind::Str("none".to_owned()), pattern.span)),
             ExprKind::Name(word) => {
                 Some(Scalar::literal(ExprKind::Str(word.clone()), pattern.span))
             }
@@ -243,7 +248,10 @@ impl Lowerer<'_> {
         self.merge(frame, cases, done, &before, refined, span, hint, wanted)
     }
 
-    #[expect(clippy::too_many_arguments, reason = "one step of `run_cases`, kept apart for its length")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "one step of `run_cases`, kept apart for its length"
+    )]
     fn merge(
         &mut self,
         frame: &mut Frame,
@@ -260,7 +268,8 @@ impl Lowerer<'_> {
         for arm in &done {
             for (name, value) in &arm.scope {
                 let was = before.get(name);
-                let everywhere = was.is_some() || done.iter().all(|arm| arm.scope.contains_key(name));
+                let everywhere =
+                    was.is_some() || done.iter().all(|arm| arm.scope.contains_key(name));
                 let unwrapped = refined == Some(name.as_str());
                 if everywhere && !unwrapped && was != Some(value) && !changed.contains(name) {
                     changed.push(name.clone());
@@ -280,7 +289,8 @@ impl Lowerer<'_> {
         }
         let mut merged: Vec<(Option<String>, Vec<Value>)> = Vec::new();
         for name in changed {
-            let values = done.iter().map(|arm| arm.scope.get(&name).cloned().unwrap_or(Value::None));
+            let values =
+                done.iter().map(|arm| arm.scope.get(&name).cloned().unwrap_or(Value::None));
             merged.push((Some(name.clone()), values.collect()));
         }
         for at in 0..count {
@@ -529,7 +539,9 @@ fn variant_of(condition: &Expr, holds: bool) -> String {
             ExprKind::Str(word) => Some(names::type_name(word)),
             _ => None,
         },
-        ExprKind::Unary(crate::syntax::ast::UnaryOp::Not, inner) => return variant_of(inner, !holds),
+        ExprKind::Unary(crate::syntax::ast::UnaryOp::Not, inner) => {
+            return variant_of(inner, !holds);
+        }
         _ => None,
     };
     match (word, holds) {

@@ -2,8 +2,8 @@
 
 use super::{Frame, Lowerer, Value, suggest};
 use crate::diag::{Code, Diagnostic};
-use crate::ir::{FieldKind, Op, Operand, PassUse, Scalar, ScalarType, Statement, TensorDecl};
 use crate::ir::Variable;
+use crate::ir::{FieldKind, Op, Operand, PassUse, Scalar, ScalarType, Statement, TensorDecl};
 use crate::shapes::{Poly, Shape};
 use crate::source::{Span, Spanned};
 use crate::syntax::ast::{BinaryOp, Call, Expr, ExprKind, UnaryOp};
@@ -88,7 +88,8 @@ impl Lowerer<'_> {
             other => format!("this is {}", other.describe()),
         };
         self.diagnostics.push(
-            Diagnostic::error(Code::WrongType, span, "the operator does not take this").here(message),
+            Diagnostic::error(Code::WrongType, span, "the operator does not take this")
+                .here(message),
         );
         None
     }
@@ -112,7 +113,8 @@ impl Lowerer<'_> {
             .chain(self.config.keys().map(|key| (*key).to_owned()))
             .chain(frame.visible.iter().cloned())
             .collect();
-        let mut error = Diagnostic::error(Code::UnknownName, span, format!("nothing is named `{name}`"));
+        let mut error =
+            Diagnostic::error(Code::UnknownName, span, format!("nothing is named `{name}`"));
         if self.blocks.contains_key(name) || self.externs.contains_key(name) {
             error = error.help(format!("`{name}` is a block or op: call it as `{name}(...)`"));
         } else {
@@ -167,7 +169,13 @@ impl Lowerer<'_> {
         Some(out)
     }
 
-    fn index(&mut self, frame: &mut Frame, expr: &Expr, base: &Expr, index: &Expr) -> Option<Value> {
+    fn index(
+        &mut self,
+        frame: &mut Frame,
+        expr: &Expr,
+        base: &Expr,
+        index: &Expr,
+    ) -> Option<Value> {
         let base_value = self.expr(frame, base, None)?;
         let index_value = self.scalar(frame, index)?;
         match base_value {
@@ -256,7 +264,10 @@ impl Lowerer<'_> {
         let second = self.expr(frame, right, None);
         let (first, second) = (first?, second?);
         if matches!(op, BinaryOp::Eq | BinaryOp::Ne | BinaryOp::And | BinaryOp::Or | BinaryOp::Else)
-            && (first.is_array() || second.is_array() || first == Value::None || second == Value::None)
+            && (first.is_array()
+                || second.is_array()
+                || first == Value::None
+                || second == Value::None)
         {
             return self.presence(op, first, second, span);
         }
@@ -279,7 +290,14 @@ impl Lowerer<'_> {
                         return None;
                     }
                 };
-                self.array_operator(frame, name, (first, left.span), (second, right.span), span, hint)
+                self.array_operator(
+                    frame,
+                    name,
+                    (first, left.span),
+                    (second, right.span),
+                    span,
+                    hint,
+                )
             }
         }
     }
@@ -424,7 +442,9 @@ impl Lowerer<'_> {
             }
             (first, second) => {
                 let (span, value) = match first {
-                    Value::Array { optional: false, .. } | Value::Scalar(_) => (second_span, second),
+                    Value::Array { optional: false, .. } | Value::Scalar(_) => {
+                        (second_span, second)
+                    }
                     first => (first_span, first),
                 };
                 self.wrong_operand(span, &value)
@@ -505,7 +525,8 @@ impl Lowerer<'_> {
         shape: Shape,
         span: Span,
     ) -> Value {
-        let op = Op::Call { path: path.to_owned(), pass: PassUse::No, slot: false, args, many: false };
+        let op =
+            Op::Call { path: path.to_owned(), pass: PassUse::No, slot: false, args, many: false };
         let variable = Variable { name: var, shape, optional: false };
         let value = Value::of(&variable);
         frame.push(Statement::Let { vars: vec![variable], op, span });
@@ -546,7 +567,11 @@ impl Lowerer<'_> {
             return None;
         };
         let ExprKind::List(sizes) = &shape.value.kind else {
-            self.error(Code::WrongType, shape.value.span, "the shape of a weight is a list of sizes");
+            self.error(
+                Code::WrongType,
+                shape.value.span,
+                "the shape of a weight is a list of sizes",
+            );
             return None;
         };
         let mut scalars = Vec::new();
@@ -571,7 +596,13 @@ impl Lowerer<'_> {
         let short = path_text.trim_end_matches(".weight").to_owned();
         let field = frame.field(&short, FieldKind::Tensor(decl), span);
         let operand = Operand::Field(field);
-        Some(Value::Array { operand, shape: polys, optional: false, present: None, id: super::new_id() })
+        Some(Value::Array {
+            operand,
+            shape: polys,
+            optional: false,
+            present: None,
+            id: super::new_id(),
+        })
     }
 
     /// `has("layer_scalar")`: whether the checkpoint holds a tensor here.

@@ -59,7 +59,9 @@ impl Lowerer<'_> {
             }
         }
         let wanted = match &load {
-            Some((_, path, _)) if !path.is_empty() => path.rsplit('.').next().unwrap_or(name).to_owned(),
+            Some((_, path, _)) if !path.is_empty() => {
+                path.rsplit('.').next().unwrap_or(name).to_owned()
+            }
             _ => name.clone(),
         };
         let op = match load {
@@ -78,7 +80,8 @@ impl Lowerer<'_> {
                 many: ext.rule.as_ref().is_some_and(|rule| rule.node == "split"),
             },
         };
-        let single = results.len() == 1 && ext.rule.as_ref().is_none_or(|rule| rule.node != "split");
+        let single =
+            results.len() == 1 && ext.rule.as_ref().is_none_or(|rule| rule.node != "split");
         let wanted = vec![wanted.as_str(); results.len()];
         let names = frame.result_names(hint, &wanted);
         let vars: Vec<Variable> = results
@@ -100,10 +103,8 @@ impl Lowerer<'_> {
         span: Span,
     ) {
         for param in params {
-            let optional = matches!(
-                param.ty.as_ref().map(|ty| &ty.node),
-                Some(ParamType::Optional(_))
-            );
+            let optional =
+                matches!(param.ty.as_ref().map(|ty| &ty.node), Some(ParamType::Optional(_)));
             let Some(value) = given.get_mut(&param.name.node) else { continue };
             if let Value::Array { optional: true, present: Some(_), .. } = value
                 && !optional
@@ -146,9 +147,10 @@ impl Lowerer<'_> {
             .iter()
             .zip(0..)
             .filter_map(|(param, at): (&Param, usize)| {
-                let named = call.args.iter().find(|arg| {
-                    arg.name.as_ref().is_some_and(|name| name.node == param.name.node)
-                });
+                let named = call
+                    .args
+                    .iter()
+                    .find(|arg| arg.name.as_ref().is_some_and(|name| name.node == param.name.node));
                 let arg = named.or_else(|| call.args.get(at).filter(|arg| arg.name.is_none()))?;
                 Some((param.name.node.as_str(), arg.value.span))
             })
@@ -349,15 +351,15 @@ impl Lowerer<'_> {
             Value::Scalar(mut scalar) => {
                 if ty == Some(&ParamType::Float) {
                     scalar.ty = match &scalar.ty {
-                        ScalarType::Nullable(_) => ScalarType::Nullable(Box::new(ScalarType::Float)),
+                        ScalarType::Nullable(_) => {
+                            ScalarType::Nullable(Box::new(ScalarType::Float))
+                        }
                         ScalarType::None => ScalarType::None,
                         _ => ScalarType::Float,
                     };
                 }
-                let optional = matches!(
-                    param.ty.as_ref().map(|ty| &ty.node),
-                    Some(ParamType::Optional(_))
-                );
+                let optional =
+                    matches!(param.ty.as_ref().map(|ty| &ty.node), Some(ParamType::Optional(_)));
                 if !optional && let ScalarType::Nullable(inner) = scalar.ty {
                     scalar.ty = *inner;
                 }
@@ -385,7 +387,9 @@ impl Lowerer<'_> {
                     span,
                     "this op uses a layer's cache, and no layer is around it",
                 )
-                .help("call it inside `for i in layers { ... }`, or in a block that is called there"),
+                .help(
+                    "call it inside `for i in layers { ... }`, or in a block that is called there",
+                ),
             );
             return None;
         }
@@ -397,7 +401,11 @@ impl Lowerer<'_> {
             .unwrap_or(0);
         let home = frame.homes.get_mut(at)?;
         if !home.fields.iter().any(|field| matches!(field.kind, FieldKind::Slot)) {
-            home.fields.push(crate::ir::Field { name: "slot".to_owned(), kind: FieldKind::Slot, span });
+            home.fields.push(crate::ir::Field {
+                name: "slot".to_owned(),
+                kind: FieldKind::Slot,
+                span,
+            });
         }
         Some(FieldRef { name: "slot".to_owned(), home: home.home.clone(), copy: true })
     }
@@ -465,7 +473,10 @@ impl Lowerer<'_> {
                             Diagnostic::error(Code::ShapeMismatch, at, "shapes do not agree")
                                 .here(format!("this is {}", show(shape)))
                                 .label(expr.span, format!("{what} has `{wanted}` here"))
-                                .help(format!("axis {} of {what} must be `{wanted}`, and it is `{size}`", axis - 1)),
+                                .help(format!(
+                                    "axis {} of {what} must be `{wanted}`, and it is `{size}`",
+                                    axis - 1
+                                )),
                         );
                         return None;
                     }

@@ -12,7 +12,9 @@ impl Lowerer<'_> {
         match statement {
             Written::Assign { targets, value, span } => self.assign(frame, targets, value, *span),
             Written::Choice(choice) => self.choice(frame, choice, None, false).map(|_| ()),
-            Written::For { index, over, body, span } => self.repeat(frame, index, over, body, *span),
+            Written::For { index, over, body, span } => {
+                self.repeat(frame, index, over, body, *span)
+            }
         }
     }
 
@@ -201,7 +203,8 @@ impl Lowerer<'_> {
             let (Op::Call { args, .. } | Op::Forward { args, .. }) = op else { return };
             uses_index |= args.iter().any(|arg| *arg == Operand::Index(index.node.clone()));
         });
-        let mut struct_name = format!("{}Item", super::names::type_name(&format!("{}_{wanted}", frame.owner)));
+        let mut struct_name =
+            format!("{}Item", super::names::type_name(&format!("{}_{wanted}", frame.owner)));
         while !single && !self.names.insert(struct_name.clone()) {
             struct_name.push('2');
         }
@@ -243,13 +246,20 @@ impl Lowerer<'_> {
                         span,
                         format!("`{name}` changes its shape from round to round"),
                     )
-                    .help(format!("it starts as {} and ends as {}", show(&variable.shape), show(shape))),
+                    .help(format!(
+                        "it starts as {} and ends as {}",
+                        show(&variable.shape),
+                        show(shape)
+                    )),
                 );
                 None
             }
             Value::None if variable.optional => Some(Operand::None),
             other => {
-                let message = format!("`{name}` is an array before the loop and {} after a round", other.describe());
+                let message = format!(
+                    "`{name}` is an array before the loop and {} after a round",
+                    other.describe()
+                );
                 self.error(Code::ArmsDisagree, span, message);
                 None
             }
@@ -268,7 +278,9 @@ impl Lowerer<'_> {
         let mut trial: Option<Frame> = None;
         for name in names {
             match frame.find(name) {
-                Some(Value::Array { shape, optional, .. }) => shapes.push((shape.clone(), *optional)),
+                Some(Value::Array { shape, optional, .. }) => {
+                    shapes.push((shape.clone(), *optional))
+                }
                 Some(Value::None) => {
                     if trial.is_none() {
                         trial = Some(self.trial(frame, body));

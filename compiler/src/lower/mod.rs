@@ -399,7 +399,8 @@ impl<'a> Lowerer<'a> {
                             && module.get(1).is_none_or(|wanted| wanted == home)
                     });
                     if found.is_none() && !self.externs.contains_key(&name.node) {
-                        let known = all.keys().copied().chain(self.externs.keys().map(String::as_str));
+                        let known =
+                            all.keys().copied().chain(self.externs.keys().map(String::as_str));
                         let error = Diagnostic::error(
                             Code::UnknownCall,
                             name.span,
@@ -437,7 +438,8 @@ impl<'a> Lowerer<'a> {
             };
             // A base's settings for its own block do not bind a family that has another of that name.
             let inherited = setting.block.span.file != self.manifest.file;
-            if !inherited && !block.params.iter().any(|param| param.name.node == setting.param.node) {
+            if !inherited && !block.params.iter().any(|param| param.name.node == setting.param.node)
+            {
                 let known: Vec<String> =
                     block.params.iter().map(|param| param.name.node.clone()).collect();
                 let error = Diagnostic::error(

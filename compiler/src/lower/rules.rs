@@ -57,15 +57,18 @@ impl Lowerer<'_> {
             "reshape" => self.reshape_rule(first, args, span),
             "transpose" => {
                 let axes = self.ints(args, "axes", span)?;
-                let shape: Option<Shape> =
-                    axes.iter().map(|axis| first.get(usize::try_from(*axis).ok()?).cloned()).collect();
+                let shape: Option<Shape> = axes
+                    .iter()
+                    .map(|axis| first.get(usize::try_from(*axis).ok()?).cloned())
+                    .collect();
                 let mut sorted = axes.clone();
                 sorted.sort_unstable();
                 let whole = sorted.iter().copied().eq(0..first.len() as i64);
                 match shape.filter(|_| whole) {
                     Some(shape) => Some(vec![shape]),
                     None => {
-                        let message = format!("the axes must be all of 0..{} in some order", first.len());
+                        let message =
+                            format!("the axes must be all of 0..{} in some order", first.len());
                         self.error(Code::ShapeRank, span, message);
                         None
                     }
@@ -100,7 +103,11 @@ impl Lowerer<'_> {
         match usize::try_from(at).ok().filter(|at| *at < rank) {
             Some(at) => Some(at),
             None => {
-                self.error(Code::ShapeRank, span, format!("axis {axis} of {rank} axes does not exist"));
+                self.error(
+                    Code::ShapeRank,
+                    span,
+                    format!("axis {axis} of {rank} axes does not exist"),
+                );
                 None
             }
         }
@@ -125,7 +132,12 @@ impl Lowerer<'_> {
         None
     }
 
-    fn sizes(&mut self, args: &HashMap<String, Value>, name: &str, span: Span) -> Option<Vec<Poly>> {
+    fn sizes(
+        &mut self,
+        args: &HashMap<String, Value>,
+        name: &str,
+        span: Span,
+    ) -> Option<Vec<Poly>> {
         if let Some(Value::Scalar(scalar)) = args.get(name)
             && let ExprKind::List(items) = &scalar.expr.kind
         {
@@ -182,17 +194,20 @@ impl Lowerer<'_> {
         let mut shape = first.clone();
         for other in rest {
             let fits = other.len() == shape.len()
-                && shape.iter().zip(other).enumerate().all(|(at, (a, b))| {
-                    at == axis || self.facts.same(a, b)
-                });
+                && shape
+                    .iter()
+                    .zip(other)
+                    .enumerate()
+                    .all(|(at, (a, b))| at == axis || self.facts.same(a, b));
             if !fits {
                 self.diagnostics.push(
-                    Diagnostic::error(Code::ShapeMismatch, span, "shapes do not agree")
-                        .help(format!(
+                    Diagnostic::error(Code::ShapeMismatch, span, "shapes do not agree").help(
+                        format!(
                             "all axes but {axis} must agree: {} and {}",
                             show(&shape),
                             show(other)
-                        )),
+                        ),
+                    ),
                 );
                 return None;
             }
@@ -210,10 +225,11 @@ impl Lowerer<'_> {
         let mut sizes = self.sizes(args, "shape", span)?;
         // Leading axes written -2 are kept; one -1 is what is left.
         let kept = sizes.iter().take_while(|size| size.as_int() == Some(-2)).count();
-        for at in 0..kept {
-            sizes[at] = shape.get(at)?.clone();
+        for (size, own) in sizes.iter_mut().zip(shape).take(kept) {
+            size.clone_from(own);
         }
-        let product = |sizes: &[Poly]| sizes.iter().try_fold(Poly::int(1), |all, size| all.mul(size));
+        let product =
+            |sizes: &[Poly]| sizes.iter().try_fold(Poly::int(1), |all, size| all.mul(size));
         let whole = product(shape)?;
         let open: Vec<usize> =
             (0..sizes.len()).filter(|at| sizes[*at].as_int() == Some(-1)).collect();
@@ -231,8 +247,11 @@ impl Lowerer<'_> {
             }
         } else if !open.is_empty() || !self.facts.same(&whole, &product(&sizes)?) {
             self.diagnostics.push(
-                Diagnostic::error(Code::ShapeMismatch, span, "shapes do not agree")
-                    .help(format!("{} and {} hold different numbers of values", show(shape), show(&sizes))),
+                Diagnostic::error(Code::ShapeMismatch, span, "shapes do not agree").help(format!(
+                    "{} and {} hold different numbers of values",
+                    show(shape),
+                    show(&sizes)
+                )),
             );
             return None;
         }

@@ -102,11 +102,7 @@ pub fn scalar_of_config(key: &ConfigKey) -> ScalarType {
         ConfigType::Rope => ScalarType::Rope,
         ConfigType::Json => ScalarType::Json,
     };
-    if key.nullable && key.default.is_none() {
-        ScalarType::Nullable(Box::new(ty))
-    } else {
-        ty
-    }
+    if key.nullable && key.default.is_none() { ScalarType::Nullable(Box::new(ty)) } else { ty }
 }
 
 /// What a manifest expression may name beside the config keys.
@@ -195,7 +191,12 @@ impl Lowerer<'_> {
     }
 
     /// `layer.head_dim`, with the type of what the manifest gives for it.
-    pub(super) fn layer_value(&mut self, frame: &mut Frame, expr: &Expr, key: &str) -> Option<Scalar> {
+    pub(super) fn layer_value(
+        &mut self,
+        frame: &mut Frame,
+        expr: &Expr,
+        key: &str,
+    ) -> Option<Scalar> {
         if !frame.in_layers {
             self.diagnostics.push(
                 Diagnostic::error(
@@ -250,9 +251,11 @@ impl Lowerer<'_> {
             .note("values of `layer` are declared under [layers] or [layers.KIND] of the manifest");
             self.diagnostics.push(suggest(error, key, known));
         }
-        let missing = manifest.layers.kinds.iter().any(|kind| {
-            !kind.values.iter().any(|(name, _)| name.node == key)
-        });
+        let missing = manifest
+            .layers
+            .kinds
+            .iter()
+            .any(|kind| !kind.values.iter().any(|(name, _)| name.node == key));
         found.map(|ty| match ty {
             ScalarType::Nullable(_) => ty,
             ty if missing => ScalarType::Nullable(Box::new(ty)),
@@ -296,7 +299,7 @@ impl Lowerer<'_> {
         let (l, r) = (left.ty.plain().clone(), right.ty.plain().clone());
         let ty = match op {
             BinaryOp::And | BinaryOp::Or => {
-                let decided = if op == BinaryOp::And { false } else { true };
+                let decided = op == BinaryOp::Or;
                 match (left.as_bool(), right.as_bool()) {
                     (Some(value), _) if value == decided => {
                         return Some(Scalar::literal(ExprKind::Bool(decided), span));
@@ -382,8 +385,8 @@ impl Lowerer<'_> {
     ) -> Option<Option<Scalar>> {
         let name = call.callee.node.as_str();
         let (least, most) = match name {
-            "sqrt" | "log" | "floor" | "ceil" | "len" | "int" | "float" | "bf16" | "abs" | "any"
-            | "count" | "dtype" => (1, 1),
+            "sqrt" | "log" | "floor" | "ceil" | "len" | "int" | "float" | "bf16" | "abs"
+            | "any" | "count" | "dtype" => (1, 1),
             "dim" => (2, 2),
             "min" | "max" => (1, 16),
             _ => return None,
@@ -473,11 +476,8 @@ pub(super) fn truth(scalar: Scalar) -> Scalar {
             if matches!(**inner, ScalarType::Int | ScalarType::Float | ScalarType::Bool) =>
         {
             // Null and zero (or false) both count as no.
-            let zero = if **inner == ScalarType::Bool {
-                ExprKind::Bool(false)
-            } else {
-                ExprKind::Int(0)
-            };
+            let zero =
+                if **inner == ScalarType::Bool { ExprKind::Bool(false) } else { ExprKind::Int(0) };
             let ty = (**inner).clone();
             let filled = Expr {
                 span,

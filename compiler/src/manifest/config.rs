@@ -285,7 +285,7 @@ fn setting(param: &Key, node: &Node, diags: &mut Vec<Diagnostic>) -> Option<Expr
         };
     };
     let mut errors = Vec::new();
-    let Some(positions) = node.positions() else { return None };
+    let positions = node.positions()?;
     let parsed = crate::syntax::parse_expr_at(&positions, value, &mut errors);
     match parsed {
         Some(value) => Some(value),

@@ -130,8 +130,12 @@ impl Facts {
     /// Divides term by term, where each divides exactly or holds a factor that `[checks]` call
     /// divisible: `2 * a * k // b` is `2 * k * (a // b)` when `a % b == 0`.
     fn divide_terms(&mut self, a: &Poly, b: &Poly, at: crate::source::Span) -> Option<Poly> {
-        let facts: Vec<Poly> =
-            self.divisible.iter().filter(|(_, by)| by == b).map(|(whole, _)| whole.clone()).collect();
+        let facts: Vec<Poly> = self
+            .divisible
+            .iter()
+            .filter(|(_, by)| by == b)
+            .map(|(whole, _)| whole.clone())
+            .collect();
         if facts.is_empty() || facts.contains(a) {
             return None;
         }

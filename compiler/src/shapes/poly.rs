@@ -165,8 +165,7 @@ impl Poly {
         let mut sum: Option<Expr> = None;
         for (monomial, coefficient) in self.terms.iter().rev() {
             let size = coefficient.checked_abs()?;
-            let mut term =
-                if size != 1 || monomial.is_empty() { Some(int(size)) } else { None };
+            let mut term = if size != 1 || monomial.is_empty() { Some(int(size)) } else { None };
             for (name, power) in monomial {
                 for _ in 0..*power {
                     let factor = known(name)?;

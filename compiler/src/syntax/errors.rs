@@ -58,7 +58,8 @@ pub(super) fn explain(
         diagnostic = diagnostic.here("after this");
     }
     if expected.starts_with("`->`") && found.is_some_and(|token| token.text(scan.text) == "=") {
-        return diagnostic.help("say what comes out before it: `-> [..S]`, `-> [B, L, out]` or `-> rule split`");
+        return diagnostic
+            .help("say what comes out before it: `-> [..S]`, `-> [B, L, out]` or `-> rule split`");
     }
     for help in hints(scan, previous, found) {
         diagnostic = diagnostic.help(help);
@@ -196,7 +197,17 @@ fn word(rule: Rule) -> Option<&'static str> {
 fn is_keyword(word: &str) -> bool {
     matches!(
         word,
-        "if" | "else" | "match" | "for" | "in" | "use" | "block" | "graph" | "extern" | "and" | "or" | "not"
+        "if" | "else"
+            | "match"
+            | "for"
+            | "in"
+            | "use"
+            | "block"
+            | "graph"
+            | "extern"
+            | "and"
+            | "or"
+            | "not"
     )
 }
 
@@ -227,7 +238,9 @@ fn hints(scan: &Scan<'_>, previous: Option<&Token>, found: Option<&Token>) -> Ve
     };
     match here {
         "elif" | "elseif" | "elsif" => hints.push("write `else if`".to_owned()),
-        "=" if is_keyword(before) => hints.push(format!("`{before}` is a keyword: choose another name")),
+        "=" if is_keyword(before) => {
+            hints.push(format!("`{before}` is a keyword: choose another name"))
+        }
         ")" | "," | "]" if is_keyword(before) => hints.push(format!("`{before}` is a keyword")),
         "=" if before == "=" => hints.push("write `==` without a blank to compare".to_owned()),
         "=" if matches!(before, "+" | "-" | "*" | "/") => {

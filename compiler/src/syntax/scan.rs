@@ -113,14 +113,20 @@ impl<'a> Scan<'a> {
             match token.kind {
                 TokenKind::Doc => scan.docs.push(token),
                 TokenKind::Comment => {}
-                TokenKind::Symbol if token.text(text) == "//" && first_on_line(text, token.start) => {
+                TokenKind::Symbol
+                    if token.text(text) == "//" && first_on_line(text, token.start) =>
+                {
                     let line = text.get(token.start..).and_then(|rest| rest.find('\n'));
                     let end = line.map_or(text.len(), |line| token.start + line);
                     scan.reported.push(token.start);
                     diags.push(
                         Diagnostic::error(
                             Code::UnexpectedText,
-                            at(token.start, token.start + text.get(token.start..end).unwrap_or("").trim_end().len()),
+                            at(
+                                token.start,
+                                token.start
+                                    + text.get(token.start..end).unwrap_or("").trim_end().len(),
+                            ),
                             "a line cannot start with `//`",
                         )
                         .help("comments start with `#`, docs of an item with `///`")
@@ -249,7 +255,7 @@ impl<'a> Scan<'a> {
                     Some(last) if closes(last.text(self.text), text) => {
                         open.pop();
                     }
-                        Some(last) => {
+                    Some(last) => {
                         let last = *last;
                         // The rest of a line behind an open quote was not read: its brackets are missing.
                         if !any_in(&self.reported, last.start, token.start) {
@@ -309,7 +315,10 @@ impl<'a> Scan<'a> {
                 at(last.start, last.end),
                 format!("this `{opener}` is never closed"),
             )
-            .label(at(closing.start, closing.end), format!("`{closer_text}` comes before `{}`", closer(opener)))
+            .label(
+                at(closing.start, closing.end),
+                format!("`{closer_text}` comes before `{}`", closer(opener)),
+            )
             .help(format!("close it with `{}`", closer(opener))),
             None => Diagnostic::error(
                 Code::Unbalanced,

@@ -30,9 +30,13 @@ impl Builder<'_, '_> {
                 Rule::statement => {
                     let (start, stop) = self.range(&inner);
                     let gap = end.and_then(|end| self.text.get(end..start));
-                    let bracket = self.text.get(start..start + 1).filter(|c| matches!(*c, "(" | "["));
-                    if let (Some(bracket), Some(Piece::Value(Expr { kind: ExprKind::Name(name), span })), Some(gap)) =
-                        (bracket, pieces.last(), gap)
+                    let bracket =
+                        self.text.get(start..start + 1).filter(|c| matches!(*c, "(" | "["));
+                    if let (
+                        Some(bracket),
+                        Some(Piece::Value(Expr { kind: ExprKind::Name(name), span })),
+                        Some(gap),
+                    ) = (bracket, pieces.last(), gap)
                         && !gap.contains('\n')
                     {
                         let what = if bracket == "(" { "call" } else { "index" };

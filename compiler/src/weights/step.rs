@@ -145,6 +145,7 @@ pub fn lower(map: &WeightMap) -> (Vec<Step>, Vec<Diagnostic>) {
     (steps, diags)
 }
 
+#[expect(clippy::large_enum_variant, reason = "made and taken apart at once")]
 enum Parsed {
     Step(Step),
     Packed,

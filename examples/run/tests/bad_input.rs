@@ -47,7 +47,10 @@ fn configurations() {
 fn an_unknown_model_type_names_the_nearest() {
     let text = changed("llama", |f| configure(f, |c| c["model_type"] = json!("lama")));
     let (start, known) = text.split_once("; supported are ").unwrap();
-    assert_eq!(start, "error: config.json: model_type \"lama\" is not supported; did you mean \"llama\"?");
+    assert_eq!(
+        start,
+        "error: config.json: model_type \"lama\" is not supported; did you mean \"llama\"?"
+    );
     assert!(known.contains("llama, ") && known.contains("qwen3, "), "{known}");
 }
 

@@ -81,7 +81,10 @@ fn an_end_token_ends_the_answer_and_is_left_out() {
     configure(folder.path(), |c| drop(c.insert("eos_token_id".into(), json!([end]))));
     let answer = object(&fixed);
     assert_eq!(answer["ids"].as_array().unwrap().len(), before);
-    assert_eq!((&answer["finish_reason"], &answer["generated_tokens"]), (&json!("stop"), &json!(before + 1)));
+    assert_eq!(
+        (&answer["finish_reason"], &answer["generated_tokens"]),
+        (&json!("stop"), &json!(before + 1))
+    );
     let answer = object(&[&fixed[..], &["--ignore-eos"]].concat());
     assert_eq!(answer["ids"].as_array().unwrap().len(), 8);
     assert_eq!(answer["ids"][before], json!(end));
@@ -91,7 +94,8 @@ fn an_end_token_ends_the_answer_and_is_left_out() {
 fn a_stop_text_is_not_shown_and_seeds_repeat() {
     let folder = copy("llama");
     let model = arg(folder.path());
-    let fixed = ["generate", "--model", model, "--prompt", "t1 t2 t3", "--max-tokens", "12", "--json"];
+    let fixed =
+        ["generate", "--model", model, "--prompt", "t1 t2 t3", "--max-tokens", "12", "--json"];
     let whole = object(&fixed);
     let text = whole["text"].as_str().unwrap();
     let word = text.split(' ').nth(4).unwrap();
@@ -100,7 +104,9 @@ fn a_stop_text_is_not_shown_and_seeds_repeat() {
     assert!(text.starts_with(shown) && !shown.contains(word), "{shown:?} of {text:?}");
     assert_eq!(stopped["finish_reason"], "stop");
     let sampled = |seed: &str| {
-        let more = ["--temp", "1.5", "--top-k", "50", "--top-p", "0.95", "--min-p", "0.01", "--seed", seed];
+        let more = [
+            "--temp", "1.5", "--top-k", "50", "--top-p", "0.95", "--min-p", "0.01", "--seed", seed,
+        ];
         object(&[&fixed[..], &more].concat())["ids"].clone()
     };
     assert_eq!(sampled("7"), sampled("7"));
@@ -110,7 +116,8 @@ fn a_stop_text_is_not_shown_and_seeds_repeat() {
 #[test]
 fn penalties_and_biases_change_the_choice() {
     let model = case("llama");
-    let fixed = ["generate", "--model", arg(&model), "--ids", "5,6,7", "--max-tokens", "10", "--json"];
+    let fixed =
+        ["generate", "--model", arg(&model), "--ids", "5,6,7", "--max-tokens", "10", "--json"];
     let answer = |more: &[&str]| object(&[&fixed[..], more].concat())["ids"].clone();
     assert_eq!(answer(&["--logit-bias", "42=100"]), json!(vec![42; 10]));
     let once = answer(&["--logit-bias", "42=100", "--presence-penalty", "200"]);
@@ -188,7 +195,8 @@ fn templates_are_rendered_without_a_newline() {
     write(folder.path(), "m.json", r#"[{"role": "user", "content": "hi"}]"#);
     let template = "{{ bos_token }}{{ messages[0].content }}|{{ add_generation_prompt }}|{{ strftime_now('%H:%M') }}|{{ enable_thinking is defined }}";
     write(folder.path(), "chat_template.jinja", template);
-    let (messages, file) = (folder.path().join("m.json"), folder.path().join("chat_template.jinja"));
+    let (messages, file) =
+        (folder.path().join("m.json"), folder.path().join("chat_template.jinja"));
     let fixed = ["render", "--messages", arg(&messages), "--now", "2026-01-15T09:30:05"];
     let render = |more: &[&str]| good(&[&fixed[..], more].concat());
     assert_eq!(render(&["--template", arg(&file)]), "hi|False|09:30|False");
@@ -202,17 +210,95 @@ fn bench_measures_shapes_without_weights() {
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("small.json");
     std::fs::copy(case("llama").join("config.json"), &config).unwrap();
-    let fixed = ["bench", "--config", arg(&config), "--synthetic", "--json", "--prompt", "9", "--decode", "5"];
+    let fixed = [
+        "bench",
+        "--config",
+        arg(&config),
+        "--synthetic",
+        "--json",
+        "--prompt",
+        "9",
+        "--decode",
+        "5",
+    ];
     let found = object(&[&fixed[..], &["--rows", "2", "--repeat", "1"]].concat());
     assert_eq!((&found["engine"], &found["workload"]), (&json!("specc"), &json!("small")));
     assert_eq!((&found["rows"], &found["prompt"]), (&json!(2), &json!(9)));
-    for key in ["prefill_ms", "prefill_tps", "step_ms", "decode_tps", "build_ms", "dispatch_ms", "operations"] {
+    for key in [
+        "prefill_ms",
+        "prefill_tps",
+        "step_ms",
+        "decode_tps",
+        "build_ms",
+        "dispatch_ms",
+        "operations",
+    ] {
         assert!(found[key].as_f64().unwrap() > 0.0, "{key}: {found}");
     }
-    let quantised = object(&[&fixed[..], &["--dtype", "f32", "--quantize", "4", "--repeat", "1"]].concat());
+    let quantised =
+        object(&[&fixed[..], &["--dtype", "f32", "--quantize", "4", "--repeat", "1"]].concat());
     assert!(quantised["operations"].as_u64().unwrap() > 20);
     assert_eq!(
         failure(folder.path(), &[&fixed[..], &["--quantize", "7"]].concat()),
         "error: --quantize: expected 2, 3, 4, 5, 6 or 8 bits, found 7\n"
     );
+}
+
+#[test]
+fn keys_and_values_in_few_bits_are_those_of_the_reference() {
+    let folder = case("llama-kvq");
+    let expected = folder.join("expected.safetensors");
+    let tolerance = std::fs::read(folder.join("case.json")).unwrap();
+    let tolerance: Value = serde_json::from_slice(&tolerance).unwrap();
+    let out = tempfile::tempdir().unwrap();
+    let out = out.path().join("logits.safetensors");
+    let chunks = "9,7,1,1,1,1,1,1,1,1";
+    let rows: [(&str, &[&str]); 5] = [
+        ("kvq4", &["--kv-quant", "4"]),
+        ("kvq8", &["--kv-quant", "8"]),
+        ("kvq4_start0", &["--kv-quant", "4", "--quantized-kv-start", "0"]),
+        ("kvq4_start10", &["--kv-quant", "4", "--quantized-kv-start", "10"]),
+        ("kvq8_start10", &["--kv-quant", "8", "--quantized-kv-start", "10"]),
+    ];
+    for (name, flags) in rows {
+        let fixed = ["logits", "--model", arg(&folder), "--ids", arg(&expected)];
+        let more = ["--chunks", chunks, "--out", arg(&out)];
+        good(&[&fixed[..], &more, flags].concat());
+        let ((_, found), (_, wanted)) = (array(&out, "logits"), array(&expected, name));
+        let largest = wanted.iter().fold(0f32, |m, x| m.max(x.abs()));
+        let worst = found.iter().zip(&wanted).fold(0f32, |m, (a, b)| m.max((a - b).abs()));
+        let bound = tolerance["tolerance_kvq"].as_f64().unwrap() as f32;
+        assert!(worst <= bound * largest, "{name}: {worst} of {largest}");
+    }
+}
+
+#[test]
+fn saved_caches_go_on_where_they_were() {
+    let folder = case("llama");
+    let model = arg(&folder);
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("caches");
+    let saved = arg(&file);
+    let answer = |ids: &str, more: &[&str]| {
+        let fixed = ["generate", "--model", model, "--ids", ids, "--max-tokens", "6", "--json"];
+        object(&[&fixed[..], more].concat())
+    };
+    for flags in [&[][..], &["--kv-quant", "8", "--kv-group", "32"], &["--paged-kv", "4"]] {
+        let first = answer("3,1,4,1,5", &[&["--save-cache", saved][..], flags].concat());
+        let said: Vec<String> =
+            first["ids"].as_array().unwrap().iter().map(ToString::to_string).collect();
+        let second = answer("9,2,6", &[&["--load-cache", saved][..], flags].concat());
+        assert_eq!(second["cached_tokens"], 11);
+        let whole = format!("3,1,4,1,5,{},9,2,6", said.join(","));
+        assert_eq!(answer(&whole, flags)["ids"], second["ids"], "{flags:?}");
+    }
+    let text =
+        failure(dir.path(), &["generate", "--model", model, "--ids", "1", "--load-cache", saved]);
+    assert!(text.starts_with("error: caches: ") && text.contains("pages4"), "{text}");
+    let bytes = std::fs::read(&file).unwrap();
+    std::fs::write(&file, &bytes[..bytes.len() / 2]).unwrap();
+    let flags = ["--paged-kv", "4", "--load-cache", saved];
+    let text =
+        failure(dir.path(), &[&["generate", "--model", model, "--ids", "1"][..], &flags].concat());
+    assert!(text.starts_with("error: caches: "), "{text}");
 }

@@ -32,7 +32,9 @@ fn imports_answers_and_keeps_a_conversation() {
         let fixed =
             ["generate", "--model", arg(&model), kind, &text, "--max-tokens", "24", "--json"];
         let whole = object(&[&fixed[..], &["--ignore-eos"]].concat());
-        for (found, wanted) in [("prompt_ids", "prompt_ids"), ("ids", "greedy_ids"), ("text", "greedy_text")] {
+        for (found, wanted) in
+            [("prompt_ids", "prompt_ids"), ("ids", "greedy_ids"), ("text", "greedy_text")]
+        {
             assert_eq!(whole[found], prompt[wanted], "{found} of {text}");
         }
         assert_eq!(object(&fixed)["text"], prompt["text_before_eos"], "{text}");
@@ -60,12 +62,18 @@ fn logits(model: &std::path::Path, prompt: &Value) {
     let tensor = file.tensor("logits").unwrap();
     let row = 4 * tensor.shape()[1];
     let last = &tensor.data()[tensor.data().len() - row..];
-    let value = |id: usize| f64::from(f32::from_le_bytes(last[4 * id..4 * id + 4].try_into().unwrap()));
+    let value =
+        |id: usize| f64::from(f32::from_le_bytes(last[4 * id..4 * id + 4].try_into().unwrap()));
     let top = &prompt["last_prompt_logits"];
-    let pairs = top["top_ids"].as_array().unwrap().iter().zip(top["top_values"].as_array().unwrap());
+    let pairs =
+        top["top_ids"].as_array().unwrap().iter().zip(top["top_values"].as_array().unwrap());
     for (id, wanted) in pairs {
         let (id, wanted) = (id.as_u64().unwrap() as usize, wanted.as_f64().unwrap());
-        assert!((value(id) - wanted).abs() <= 1e-3 * wanted.abs(), "token {id}: {} {wanted}", value(id));
+        assert!(
+            (value(id) - wanted).abs() <= 1e-3 * wanted.abs(),
+            "token {id}: {} {wanted}",
+            value(id)
+        );
     }
 }
 

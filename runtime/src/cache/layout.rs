@@ -10,7 +10,7 @@ use crate::composition::SchemeKind;
 pub struct StorageLayout {
     /// Its name in manifests.
     pub name: &'static str,
-    /// The beginning of its signature, `kv` or `kv:rotating`.
+    /// Its signature when it is plain, such as `kv:rotating-plain`.
     pub signature: &'static str,
     /// How it grows.
     pub growth: Growth,
@@ -89,10 +89,10 @@ const KEYS_VALUES: &[StateLayout] = &[
 ];
 
 /// The built-in storages.
-pub static STORAGES: &[StorageLayout] = &[
+pub const STORAGES: &[StorageLayout] = &[
     StorageLayout {
         name: "full",
-        signature: "kv",
+        signature: "kv:plain",
         growth: Growth::Append { step: 256 },
         states: KEYS_VALUES,
         compose: |scheme, pages| match scheme {
@@ -103,7 +103,7 @@ pub static STORAGES: &[StorageLayout] = &[
     },
     StorageLayout {
         name: "sliding",
-        signature: "kv:rotating",
+        signature: "kv:rotating-plain",
         growth: Growth::Window {
             step: 256,
             visible: |layer| Ok(Rule::Window(layer.length("window")?)),
@@ -114,7 +114,7 @@ pub static STORAGES: &[StorageLayout] = &[
     },
     StorageLayout {
         name: "chunked",
-        signature: "kv:chunked",
+        signature: "kv:chunked-plain",
         growth: Growth::Window {
             step: 256,
             visible: |layer| Ok(Rule::Chunk(layer.length("chunk")?)),
@@ -125,7 +125,7 @@ pub static STORAGES: &[StorageLayout] = &[
     },
     StorageLayout {
         name: "latent",
-        signature: "kv:mla",
+        signature: "kv:mla:target",
         growth: Growth::Append { step: 256 },
         states: &[
             StateLayout { name: "latents", axis: 1, quantised: true },

@@ -36,6 +36,7 @@ pub(crate) use kernels::lowest;
 pub use layer::{CacheLayer, Param, Slot};
 pub use layout::{Choice, Coding, Growth, Pages, STORAGES, StateLayout, StorageLayout};
 pub use mask::{Mask, MaskPool};
+pub use persist::{Identity, PersistError};
 pub use plan::{CachePlan, LayerSize, PlanOptions};
 pub use read::{Read, Scores};
 pub use rule::{Condition, Rule, Term};
@@ -44,3 +45,6 @@ pub use state::{Replay, StateCache, StatePart};
 pub use timeline::{Offset, Timeline};
 pub(crate) use tokens::Span;
 pub use tokens::TokenCache;
+
+#[cfg(test)]
+mod tests;

@@ -218,7 +218,8 @@ impl PagedStore {
     fn append_from(&mut self, columns: &[Array], b: usize, n: i32) -> Result<()> {
         // Rows of `new` are counted like the store's: the single row stands at number `b`.
         let row = std::mem::take(&mut self.rows);
-        let mut alone = PagedStore { rows: vec![row.get(b).cloned().unwrap_or_default()], ..self.take() };
+        let mut alone =
+            PagedStore { rows: vec![row.get(b).cloned().unwrap_or_default()], ..self.take() };
         let done = alone.append_row(columns, 0, 0, n);
         let own = alone.rows.pop().unwrap_or_default();
         *self = alone;

@@ -37,6 +37,7 @@ pub struct CachePlan {
     layers: Vec<Recipe>,
     sizes: Option<Vec<LayerSize>>,
     /// Shapes and types of what each layer stores of one token of one row.
+    #[expect(clippy::type_complexity, reason = "shapes and types of each array of each layer")]
     pub(super) stored: Option<Vec<Vec<(Vec<i32>, Dtype)>>>,
 }
 
@@ -117,7 +118,8 @@ impl CachePlan {
         graph.hidden(&mut pass, &ids)?;
         pass.finish()?;
         let sizes = plan.layers.iter().zip(probe.layers()).enumerate();
-        let sizes = sizes.map(|(i, (recipe, layer))| size(i, recipe, layer)).collect::<Result<_>>()?;
+        let sizes =
+            sizes.map(|(i, (recipe, layer))| size(i, recipe, layer)).collect::<Result<_>>()?;
         plan.sizes = Some(sizes);
         let shapes = |layer: &LayerCache| -> Vec<(Vec<i32>, Dtype)> {
             let of = |x: &Array| (x.shape().to_vec(), x.dtype());
@@ -259,7 +261,11 @@ fn codes(layout: &StorageLayout, coding: Coding, scheme: &KvScheme) -> Codes {
             Code::Affine { bits: *bits as i32, group_size: *group_size as i32 }
         }
         (Coding::Turbo, KvScheme::Turbo { k_bits, v_bits, .. }) => {
-            if i == 0 { Code::TurboKeys { bits: *k_bits } } else { Code::TurboValues { bits: *v_bits } }
+            if i == 0 {
+                Code::TurboKeys { bits: *k_bits }
+            } else {
+                Code::TurboValues { bits: *v_bits }
+            }
         }
         _ => Code::Plain,
     };
@@ -280,9 +286,7 @@ fn kernels(
                 let tile = Kernel::Tiled(TILE);
                 Kernels { decode: Kernel::Whole, window: tile, masked: tile }
             }
-            AffineKernels::TiledCausal => {
-                Kernels { window: Kernel::Tiled(TILE), ..Kernels::WHOLE }
-            }
+            AffineKernels::TiledCausal => Kernels { window: Kernel::Tiled(TILE), ..Kernels::WHOLE },
         },
         _ => Kernels::WHOLE,
     };
@@ -301,13 +305,12 @@ fn kernels(
     match layer.param("window_read") {
         None => {}
         Some(Param::Text(word)) if word == "sdpa" => {}
-        Some(Param::Text(word)) if word == "folded" => {
-            // Folding is a way to read plain keys and values.
-            if coding == Coding::Plain {
-                let own = Kernels { window: Kernel::Folded, ..Kernels::WHOLE };
-                return Ok([own, Kernels::WHOLE]);
-            }
+        // Folding is a way to read plain keys and values.
+        Some(Param::Text(word)) if word == "folded" && coding == Coding::Plain => {
+            let own = Kernels { window: Kernel::Folded, ..Kernels::WHOLE };
+            return Ok([own, Kernels::WHOLE]);
         }
+        Some(Param::Text(word)) if word == "folded" => {}
         Some(other) => {
             return Err(Error::input("window_read", "\"sdpa\" or \"folded\"", other.to_string()));
         }
@@ -323,9 +326,8 @@ fn size(cache: usize, recipe: &Recipe, probe: &LayerCache) -> Result<LayerSize> 
             let mut per_token = 0;
             for (code, x) in codes.0.iter().zip(stored.arrays()) {
                 let width = x.dim(-1);
-                code.check(width).map_err(|e| {
-                    Error::Unsupported(format!("cache of layer {cache}: {e}"))
-                })?;
+                code.check(width)
+                    .map_err(|e| Error::Unsupported(format!("cache of layer {cache}: {e}")))?;
                 if *kv4 && width != KV4_HEAD {
                     return Err(Error::Unsupported(format!(
                         "cache of layer {cache}: kv4_head256 is for heads of 256, found {width}"

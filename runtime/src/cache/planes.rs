@@ -69,17 +69,25 @@ pub(super) fn rows(planes: &[Array], keep: &[i32]) -> Result<Planes> {
 
 /// Each row's columns moved right by `shifts[b]`; what falls off at the right comes in at the left.
 pub(super) fn rolled(planes: &[Array], axis: usize, shifts: &[i32]) -> Result<Planes> {
-    let roll = |x: &Array| -> Result<Array> {
-        let n = x.dim(axis as i32);
-        let rows = shifts.len() as i32;
-        let mut index = Vec::with_capacity(shifts.len() * n as usize);
-        for &shift in shifts {
-            index.extend((0..n).map(|i| (i - shift).rem_euclid(n.max(1))));
-        }
+    let n = planes.first().map_or(0, |x| x.dim(axis as i32));
+    let index: Vec<i32> = shifts
+        .iter()
+        .flat_map(|&shift| (0..n).map(move |i| (i - shift).rem_euclid(n.max(1))))
+        .collect();
+    picked_by_row(planes, axis, shifts.len(), &index)
+}
+
+/// Columns by number, for each row its own; `index` lists them row by row.
+pub(super) fn picked_by_row(
+    planes: &[Array],
+    axis: usize,
+    rows: usize,
+    index: &[i32],
+) -> Result<Planes> {
+    let one = |x: &Array| {
         let mut shape = vec![1; x.ndim()];
-        (shape[0], shape[axis]) = (rows, n);
-        let index = Array::from_slice(&index, &shape);
-        ops::gather(x, &index, axis as i32)
+        (shape[0], shape[axis]) = (rows as i32, (index.len() / rows.max(1)) as i32);
+        ops::gather(x, &Array::from_slice(index, &shape), axis as i32)
     };
-    planes.iter().map(roll).collect()
+    planes.iter().map(one).collect()
 }

@@ -81,11 +81,7 @@ impl Read {
 }
 
 /// Each row by its own read; queries without one get zeros.
-fn rowwise(
-    rows: &[(Option<Read>, i32, i32)],
-    q: &Array,
-    scores: Scores<'_>,
-) -> Result<Array> {
+fn rowwise(rows: &[(Option<Read>, i32, i32)], q: &Array, scores: Scores<'_>) -> Result<Array> {
     let l = q.dim(2);
     let mut parts: Vec<Option<Array>> = Vec::with_capacity(rows.len());
     for (b, (read, start, end)) in (0..).zip(rows) {

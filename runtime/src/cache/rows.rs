@@ -57,9 +57,7 @@ impl CacheSet {
                 (LayerCache::Tokens(a), LayerCache::Tokens(b)) => {
                     a.extend(&self.line, b, &other_line)
                 }
-                (LayerCache::States(a), LayerCache::States(b)) => {
-                    a.extend(own_rows, b, other_rows)
-                }
+                (LayerCache::States(a), LayerCache::States(b)) => a.extend(own_rows, b, other_rows),
                 (LayerCache::Nothing, LayerCache::Nothing) => Ok(()),
                 _ => Err(Error::cache("sets of different graphs cannot be joined")),
             };
@@ -90,9 +88,7 @@ impl CacheSet {
         let mut layers = Vec::with_capacity(self.layers.len());
         for layer in &self.layers {
             layers.push(match layer {
-                LayerCache::Tokens(cache) => {
-                    LayerCache::Tokens(cache.extract(b, &self.line)?)
-                }
+                LayerCache::Tokens(cache) => LayerCache::Tokens(cache.extract(b, &self.line)?),
                 LayerCache::States(cache) => {
                     let mut alone = StateCache::holding(cache.states().to_vec());
                     alone.filter(&[b as i32])?;

@@ -64,9 +64,7 @@ impl Rule {
     pub(super) fn array(&self, q: &Array, k: &Array) -> Result<Option<Array>> {
         Ok(match self {
             Rule::All => None,
-            Rule::Window(window) => {
-                Some(ops::less(q, &ops::add(k, &Array::from_int(*window))?)?)
-            }
+            Rule::Window(window) => Some(ops::less(q, &ops::add(k, &Array::from_int(*window))?)?),
             Rule::Chunk(chunk) => {
                 let chunk = Array::from_int(*chunk);
                 Some(ops::equal(&ops::floor_div(q, &chunk)?, &ops::floor_div(k, &chunk)?)?)

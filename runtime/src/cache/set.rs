@@ -118,9 +118,28 @@ impl CacheSet {
         Ok(())
     }
 
+    /// Drops columns that pad all rows, and joins rows that are written alike again.
+    pub(crate) fn tidy(&mut self) -> Result<()> {
+        let time = self.line.time;
+        let drop = self.line.pads.iter().copied().min().unwrap_or(0);
+        for layer in &mut self.layers {
+            if let LayerCache::Tokens(cache) = layer {
+                if drop > 0 {
+                    cache.drop_front(drop, time)?;
+                }
+                cache.join_rows()?;
+            }
+        }
+        if drop > 0 {
+            self.line.time -= drop;
+            self.line.pads.iter_mut().for_each(|pad| *pad -= drop);
+        }
+        Ok(())
+    }
+
     /// Whether the last `n` tokens of every row can be forgotten.
     pub fn can_trim(&self, n: i32) -> bool {
-        let short = (0..self.rows()).any(|b| self.tokens(b) < n);
+        let short = self.rows() == 0 && n > 0 || (0..self.rows()).any(|b| self.tokens(b) < n);
         n >= 0
             && !short
             && self.layers.iter().all(|layer| match layer {
@@ -189,6 +208,7 @@ impl CacheSet {
         let most = keep.iter().copied().max().unwrap_or(0);
         self.trim_tokens(n - most)?;
         let shifts: Vec<i32> = keep.iter().map(|k| most - k).collect();
-        self.roll(&shifts, false)
+        self.roll(&shifts, false)?;
+        self.tidy()
     }
 }

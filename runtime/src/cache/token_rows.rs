@@ -36,6 +36,20 @@ impl TokenCache {
         Ok(())
     }
 
+    /// Drops the first `drop` columns of `time`, which pad all rows.
+    pub(super) fn drop_front(&mut self, drop: i32, time: i32) -> Result<()> {
+        match &mut self.store {
+            Store::Append(store) if store.buffers().is_empty() => {}
+            Store::Append(store) => {
+                let planes = planes::view(store.buffers(), self.kind.axis, drop, time)?;
+                store.replace(planes, time - drop);
+            }
+            Store::Window(store) => store.shift(-drop),
+            Store::Paged(_) | Store::Rows(_) => {}
+        }
+        Ok(())
+    }
+
     /// Adds the rows of `other`, a cache of the same layer.
     pub(super) fn extend(
         &mut self,
@@ -59,7 +73,8 @@ impl TokenCache {
         let (own_rows, other_rows) = (own.rows() as i32, others.rows() as i32);
         match (&mut self.store, &other.store) {
             (Store::Append(store), Store::Append(other)) => {
-                let like = if store.buffers().is_empty() { other.buffers() } else { store.buffers() };
+                let like =
+                    if store.buffers().is_empty() { other.buffers() } else { store.buffers() };
                 if like.is_empty() {
                     return Ok(());
                 }
@@ -80,7 +95,8 @@ impl TokenCache {
                 let mut other = other.clone();
                 store.shift(time - own.time);
                 other.shift(time - others.time);
-                let like = if store.buffers().is_empty() { other.buffers() } else { store.buffers() };
+                let like =
+                    if store.buffers().is_empty() { other.buffers() } else { store.buffers() };
                 if like.is_empty() {
                     return Ok(());
                 }
@@ -153,7 +169,12 @@ impl TokenCache {
             return Ok(store.clone());
         }
         let rows = (0..line.rows())
-            .map(|b| Ok(super::rowwise::Row { cache: self.extract(b, line)?, tokens: line.tokens(b).max(0) }))
+            .map(|b| {
+                Ok(super::rowwise::Row {
+                    cache: self.extract(b, line)?,
+                    tokens: line.tokens(b).max(0),
+                })
+            })
             .collect::<Result<_>>()?;
         Ok(RowStore { rows })
     }

@@ -112,9 +112,7 @@ impl TokenCache {
     ) -> Result<Read> {
         self.part_rows(span)?;
         if let Store::Rows(store) = &mut self.store {
-            let read = store.attend(keys, values, span)?;
-            self.join_rows()?;
-            return Ok(read);
+            return store.attend(keys, values, span);
         }
         if span.phase == Phase::ReadBlock {
             return self.block(keys, values, span.line);
@@ -153,9 +151,7 @@ impl TokenCache {
     ) -> Result<(Vec<Array>, Mask)> {
         self.part_rows(span)?;
         if let Store::Rows(store) = &mut self.store {
-            let fetched = store.store_and_fetch(arrays, span, masks)?;
-            self.join_rows()?;
-            return Ok(fetched);
+            return store.store_and_fetch(arrays, span, masks);
         }
         self.append(arrays, span)?;
         let time = span.line.time + span.n;
@@ -178,11 +174,7 @@ impl TokenCache {
         }
         let rotated = self.kind.deferred && matches!(v, Code::TurboValues { .. });
         let (keys, values) = (k.decode(keys, false)?, v.decode(values, rotated)?);
-        Ok(if rotated {
-            Source::Rotated { keys, values }
-        } else {
-            Source::Plain { keys, values }
-        })
+        Ok(if rotated { Source::Rotated { keys, values } } else { Source::Plain { keys, values } })
     }
 
     /// A read a query, each of its own prefix, with the arithmetic of single steps.
@@ -232,10 +224,8 @@ impl TokenCache {
             return Ok(whole(Source::Plain { keys, values }, Mask::None));
         }
         let sees = |t: i32, pad: i32| t >= pad && self.kind.rule.sees(line.time - pad, t - pad);
-        let (kept, kept_times): (Vec<i32>, Vec<i32>) = (0..)
-            .zip(times)
-            .filter(|(_, t)| line.pads.iter().any(|pad| sees(*t, *pad)))
-            .unzip();
+        let (kept, kept_times): (Vec<i32>, Vec<i32>) =
+            (0..).zip(times).filter(|(_, t)| line.pads.iter().any(|pad| sees(*t, *pad))).unzip();
         let stored = self.codes.decode(&planes)?;
         let stored = match (kept.first(), kept.last()) {
             (Some(&a), Some(&b)) if (b - a) as usize + 1 == kept.len() => {
@@ -301,19 +291,23 @@ impl TokenCache {
 
     /// The stable name of what is stored and how: caches of one signature hold alike.
     pub fn signature(&self) -> String {
-        let mut text = self.kind.signature.to_owned();
-        let suffix = |codes: &Codes| match codes.0.first() {
-            Some(Code::Affine { bits, group_size }) => format!(":quant:{bits}:{group_size}"),
-            Some(Code::TurboKeys { bits }) => match codes.0.get(1) {
-                Some(Code::TurboValues { bits: values }) => format!(":turboquant:{bits}:{values}"),
-                _ => format!(":turboquant:{bits}"),
-            },
-            _ => ":plain".to_owned(),
+        let code = |codes: &Codes| match codes.0.as_slice() {
+            [Code::Affine { bits, group_size }, ..] => Some(format!("quant:{bits}:{group_size}")),
+            [Code::TurboKeys { bits: k }, Code::TurboValues { bits: v }, ..] => {
+                Some(format!("turboquant:{k}:{v}"))
+            }
+            _ => None,
         };
-        match &self.later {
-            Some(later) => text += &format!(":delayed{}:{}", suffix(&later.codes), later.start),
-            None => text += &suffix(&self.codes),
-        }
+        let code = match &self.later {
+            Some(later) => code(&later.codes).map(|code| format!("delayed-{code}:{}", later.start)),
+            None => code(&self.codes),
+        };
+        let base = self.kind.signature;
+        let mut text = match (code, base.strip_suffix("plain")) {
+            (None, _) => base.to_owned(),
+            (Some(code), Some(stem)) => format!("{stem}{code}"),
+            (Some(code), None) => format!("{base}:{code}"),
+        };
         if matches!(self.store, Store::Paged(_)) {
             text += ":paged";
         }
@@ -363,14 +357,7 @@ impl TokenCache {
                 store.replace(planes::rolled(&planes, axis, shifts)?, time);
                 Ok(())
             }
-            Store::Window(store) => {
-                let (planes, times) = store.ordered()?;
-                if !times.is_empty() {
-                    let planes = planes::rolled(&planes, axis, shifts)?;
-                    *store = WindowStore::holding(store, planes, times, store.floor());
-                }
-                Ok(())
-            }
+            Store::Window(store) => store.roll(shifts, time),
             Store::Paged(store) => store.trim_each(shifts),
             Store::Rows(_) if padding => Ok(()),
             Store::Rows(store) => store.trim(shifts),
@@ -387,5 +374,6 @@ fn own_columns(own: &[Array; 2], axis: usize) -> i32 {
 }
 
 fn triple(planes: &[Array]) -> Result<[Array; 3]> {
-    <[Array; 3]>::try_from(planes.to_vec()).map_err(|_| Error::cache("planes do not fit their code"))
+    <[Array; 3]>::try_from(planes.to_vec())
+        .map_err(|_| Error::cache("planes do not fit their code"))
 }

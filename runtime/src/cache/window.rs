@@ -284,6 +284,41 @@ impl WindowStore {
         Ok(())
     }
 
+    /// Moves the columns of row `b` on by `shifts[b]`; those at `end` and beyond are forgotten.
+    pub fn roll(&mut self, shifts: &[i32], end: i32) -> Result<()> {
+        let (mut planes, own) = self.ordered()?;
+        // What a row lacks moves with it.
+        let floor = self.floor + shifts.iter().copied().max().unwrap_or(0);
+        let mut times: Vec<i32> = shifts
+            .iter()
+            .flat_map(|shift| own.iter().map(move |t| t + shift))
+            .filter(|&t| t < end)
+            .collect();
+        times.sort_unstable();
+        times.dedup();
+        if times.is_empty() {
+            *self = WindowStore { floor, ..self.bare() };
+            return Ok(());
+        }
+        // Columns that a row dropped long ago are read as zeros, and not seen.
+        let missing = own.len() as i32;
+        for plane in &mut planes {
+            *plane = ops::pad(plane, self.axis as i32, 0, 1)?;
+        }
+        let index: Vec<i32> = shifts
+            .iter()
+            .flat_map(|shift| {
+                let own = &own;
+                times
+                    .iter()
+                    .map(move |t| own.binary_search(&(t - shift)).map_or(missing, |i| i as i32))
+            })
+            .collect();
+        let planes = planes::picked_by_row(&planes, self.axis, shifts.len(), &index)?;
+        *self = WindowStore::holding(self, planes, times, floor);
+        Ok(())
+    }
+
     /// Renumbers all columns by `shift`.
     pub fn shift(&mut self, shift: i32) {
         for time in self.times.iter_mut().filter(|t| **t != HOLE) {

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Parser, Subcommand, ValueEnum};
 
+use crate::composition::{CompositionRequest, KvOverride, KvRequest, PagingRequest, TurboBits};
+
 /// Runs model families on MLX.
 #[derive(Debug, Parser)]
 #[command(version, arg_required_else_help = true)]
@@ -40,6 +42,100 @@ pub(super) struct ModelArgs {
     /// Keep quantised weights so where the device would rather have float32
     #[arg(long)]
     pub keep_quantized: bool,
+}
+
+/// How keys and values are kept; all of it stands in the composition record.
+#[derive(Debug, clap::Args)]
+pub(super) struct CacheArgs {
+    /// Store keys and values in fewer bits: off, config (the model's kv_config.json), 2, 3, 4, 5, 6, 8,
+    /// or turbo[:k8v3]
+    #[arg(long, value_name = "SCHEME", default_value = "off", value_parser = scheme)]
+    pub kv_quant: KvQuant,
+    /// Numbers that share a scale: 32, 64 or 128
+    #[arg(long, value_name = "N")]
+    pub kv_group: Option<u32>,
+    /// Convert after the append that reaches so many tokens, instead of from the first one on
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub quantized_kv_start: Option<i64>,
+    /// Read them in tiles or whole
+    #[arg(long, value_name = "on|off", value_parser = switch)]
+    pub fused_sdpa: Option<bool>,
+    /// Keep them in pages of so many tokens
+    #[arg(long, value_name = "BLOCK", num_args = 0..=1, default_missing_value = "256", allow_negative_numbers = true)]
+    pub paged_kv: Option<i64>,
+    /// Read pages without gathering them first
+    #[arg(long)]
+    pub paged_direct: bool,
+    /// Cut layers that keep all tokens down to the last so many
+    #[arg(long, value_name = "WINDOW", allow_negative_numbers = true)]
+    pub max_kv: Option<i64>,
+    /// Read prompts in parts of so many tokens
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub prefill_chunk: Option<i64>,
+    /// Write the caches and their tokens to this file at the end
+    #[arg(long, value_name = "FILE")]
+    pub save_cache: Option<PathBuf>,
+    /// Begin with the caches of this file; the prompt follows their tokens
+    #[arg(long, value_name = "FILE")]
+    pub load_cache: Option<PathBuf>,
+}
+
+/// A scheme by its word.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum KvQuant {
+    Scheme(KvOverride),
+    Turbo(TurboBits),
+}
+
+fn scheme(text: &str) -> Result<KvQuant, String> {
+    Ok(match text {
+        "off" => KvQuant::Scheme(KvOverride::Off),
+        "config" => KvQuant::Scheme(KvOverride::Config),
+        turbo if turbo.starts_with("turbo") => {
+            KvQuant::Turbo(TurboBits::parse(turbo).map_err(|e| e.to_string())?)
+        }
+        bits => match bits.parse() {
+            Ok(bits) if matches!(bits, 2..=6 | 8) => KvQuant::Scheme(KvOverride::Bits(bits)),
+            _ => return Err("expected off, config, 2, 3, 4, 5, 6, 8 or turbo[:kXvY]".into()),
+        },
+    })
+}
+
+fn switch(text: &str) -> Result<bool, String> {
+    match text {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err("expected on or off".into()),
+    }
+}
+
+impl CacheArgs {
+    /// The request for a composition.
+    pub fn request(&self) -> CompositionRequest {
+        let (scheme, turbo) = match self.kv_quant {
+            KvQuant::Scheme(scheme) => (scheme, None),
+            KvQuant::Turbo(bits) => (KvOverride::Off, Some(bits)),
+        };
+        CompositionRequest {
+            kv: KvRequest {
+                scheme,
+                group_size: self.kv_group,
+                turbo,
+                quantized_kv_start: self.quantized_kv_start,
+                // Bits alone mean all tokens; a start means the reference's order.
+                immediate: matches!(scheme, KvOverride::Bits(_)),
+                fused_sdpa: self.fused_sdpa,
+                need_config: true,
+            },
+            paged_kv: (self.paged_kv.is_some() || self.paged_direct).then_some(PagingRequest {
+                block_size: self.paged_kv,
+                direct: Some(self.paged_direct),
+            }),
+            max_kv: self.max_kv,
+            prefill_chunk_tokens: self.prefill_chunk,
+            ..CompositionRequest::default()
+        }
+    }
 }
 
 #[derive(Debug, clap::Args)]
@@ -105,6 +201,8 @@ fn bias(text: &str) -> Result<(u32, f32), String> {
 pub(super) struct GenerateArgs {
     #[command(flatten)]
     pub model: ModelArgs,
+    #[command(flatten)]
+    pub cache: CacheArgs,
     /// Continue this text
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub prompt: Option<String>,
@@ -131,6 +229,8 @@ pub(super) struct GenerateArgs {
 pub(super) struct ChatArgs {
     #[command(flatten)]
     pub model: ModelArgs,
+    #[command(flatten)]
+    pub cache: CacheArgs,
     /// Render the template without thinking
     #[arg(long)]
     pub no_thinking: bool,
@@ -142,6 +242,8 @@ pub(super) struct ChatArgs {
 pub(super) struct LogitsArgs {
     #[command(flatten)]
     pub model: ModelArgs,
+    #[command(flatten)]
+    pub cache: CacheArgs,
     /// Tokens such as 1,2,3, or a safetensors file that holds `ids`
     #[arg(long, value_name = "LIST|FILE")]
     pub ids: String,

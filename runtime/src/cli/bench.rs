@@ -11,6 +11,7 @@ use super::console::{Activity, say};
 use super::{Families, load};
 use crate::array::{QuantMode, Quantisation, operations};
 use crate::cache::CacheSet;
+use crate::composition::CompositionRequest;
 use crate::generate::{Model, find_family};
 use crate::graph::{Autoregressive, TokenPhases};
 use crate::weights::{ModelSource, Synthetic};
@@ -69,7 +70,7 @@ fn model(families: Families, args: &BenchArgs) -> anyhow::Result<Model> {
     if let Some(folder) = &args.model {
         let args =
             super::args::ModelArgs { model: folder.clone(), keep_quantized: args.keep_quantized };
-        return load(families, &args);
+        return load(families, &args, &CompositionRequest::default());
     }
     let Some(config) = &args.config else { bail!("neither a model nor a configuration") };
     let dtype = match args.dtype.unwrap_or(DtypeArg::Bf16) {
@@ -86,7 +87,8 @@ fn model(families: Families, args: &BenchArgs) -> anyhow::Result<Model> {
     }
     let source = ModelSource::synthetic(config, Synthetic { dtype, quantisation, seed: 0 })?;
     let activity = Activity::start(format!("filling {}", config.display()));
-    let model = Model::of_source(find_family(families, &source)?, source)?;
+    let model =
+        Model::of_source(find_family(families, &source)?, source, &CompositionRequest::default())?;
     activity.end();
     Ok(model)
 }

@@ -13,7 +13,7 @@ use specc_text::{ChatTemplate, Clock, Tokenizer};
 use super::args::ChatArgs;
 use super::console::{complain, say};
 use super::generate::{self, Printer};
-use super::{Families, load, prompt};
+use super::{Families, begin, load, prompt};
 use crate::generate::{FinishReason, Model, Session};
 use crate::graph::ChatFormat;
 
@@ -23,13 +23,15 @@ pub(super) fn run(families: Families, args: &ChatArgs) -> anyhow::Result<()> {
     let stop = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&stop);
     ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed))?;
-    let model = load(families, &args.model)?;
+    let model = load(families, &args.model, &args.cache.request())?;
+    let session = begin(&model, &args.cache)?;
     let format = model.family().chat;
     let folder = &args.model.model;
     let template = prompt::chat_template(folder, format, args.no_thinking, Clock::Local)?;
     let mut chat = Chat {
         tokenizer: model.tokenizer()?,
-        session: model.session(),
+        before: session.tokens().to_vec(),
+        session,
         model: &model,
         template,
         format,
@@ -53,11 +55,17 @@ pub(super) fn run(families: Families, args: &ChatArgs) -> anyhow::Result<()> {
             if super::console::is_closed_pipe(&e) {
                 return Err(e);
             }
-            complain(&format!("error: {e:#}"));
+            complain(&format!("error: {}", super::console::reasons(&e)));
         }
     }
     if asks {
         say("\n")?;
+    }
+    if let Some(file) = &args.cache.save_cache {
+        let said = chat.said.map(|said| said.ids).unwrap_or_default();
+        let total = chat.before.len() + said.len();
+        generate::keep_last(&model, &mut chat.session, total, &said)?;
+        model.save_session(&chat.session, file)?;
     }
     Ok(())
 }
@@ -67,6 +75,8 @@ struct Chat<'a> {
     model: &'a Model,
     tokenizer: &'a Tokenizer,
     session: Session,
+    /// The tokens that the conversation follows, from a file.
+    before: Vec<u32>,
     template: ChatTemplate,
     format: ChatFormat,
     args: &'a ChatArgs,
@@ -127,7 +137,7 @@ impl Chat<'_> {
         self.stop.store(false, Ordering::Relaxed);
         let variables = prompt::variables(self.format, &self.messages, self.args.no_thinking);
         let rendered = self.template.render(&variables)?;
-        let ids = self.ids(&rendered)?;
+        let ids = [self.before.clone(), self.ids(&rendered)?].concat();
         let options = prompt::options(&self.args.sampling, self.model, true);
         let mut answer = self.model.continue_session(&mut self.session, &ids, options)?;
         generate::read_prompt(&mut answer)?;
@@ -149,6 +159,8 @@ impl Chat<'_> {
             complain("[stopped]");
         }
         said.extend(answer.end_token());
+        drop(answer);
+        let said = said.split_off(self.before.len());
         let raw = self.tokenizer.decode(&said, false)?;
         self.said = Some(Said { text: raw, ids: said });
         Ok(printer.parts)

@@ -28,6 +28,17 @@ pub(super) fn whisper(text: &str) {
     let _ = out.flush();
 }
 
+/// An error with its causes; one that repeats the end of what caused it says it once.
+pub(super) fn reasons(error: &anyhow::Error) -> String {
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !text.ends_with(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
+}
+
 /// Whether the reader of stdout went away, which is no failure of ours.
 pub(super) fn is_closed_pipe(error: &anyhow::Error) -> bool {
     let kind = |e: &std::io::Error| e.kind() == std::io::ErrorKind::BrokenPipe;

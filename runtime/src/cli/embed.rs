@@ -8,7 +8,7 @@ use super::{Families, load};
 use crate::generate::Model;
 
 pub(super) fn run(families: Families, args: &EmbedArgs) -> anyhow::Result<()> {
-    let model = load(families, &args.model)?;
+    let model = load(families, &args.model, &Default::default())?;
     for text in &args.text {
         one(&model, text)?;
     }

@@ -8,13 +8,14 @@ use specc_text::parts::{Part, PartSplitter, Parts, ToolCall};
 
 use super::args::GenerateArgs;
 use super::console::{Bar, complain, say, whisper};
-use super::{Families, load, prompt};
-use crate::generate::{FinishReason, Generation, Stats};
+use super::{Families, begin, load, prompt};
+use crate::generate::{FinishReason, Generation, Model, Session, Stats};
 
 pub(super) fn run(families: Families, args: &GenerateArgs) -> anyhow::Result<()> {
     let mut splitter = None;
     let listed = args.ids.as_deref().map(|text| prompt::numbers("--ids", text)).transpose()?;
-    let model = load(families, &args.model)?;
+    let model = load(families, &args.model, &args.cache.request())?;
+    let mut session = begin(&model, &args.cache)?;
     let ids: Vec<u32> = match (&listed, &args.prompt, &args.chat) {
         (Some(ids), _, _) => ids.clone(),
         (_, Some(text), _) => model.tokenizer()?.encode_prompt(text)?,
@@ -31,11 +32,12 @@ pub(super) fn run(families: Families, args: &GenerateArgs) -> anyhow::Result<()>
     };
     let mut options = prompt::options(&args.sampling, &model, listed.is_none());
     options.ignore_eos = args.ignore_eos;
-    let mut answer = model.generate(&ids, options)?;
+    let whole = [session.tokens(), &ids].concat();
+    let mut answer = model.continue_session(&mut session, &whole, options)?;
     read_prompt(&mut answer)?;
     let mut printer = Printer { splitter, parts: Parts::default(), silent: args.json };
     let mut out = Vec::new();
-    while let Some(piece) = answer.next() {
+    for piece in answer.by_ref() {
         let piece = piece?;
         if let (true, false, Some(id)) = (listed.is_some(), args.json, piece.id) {
             say(&format!("{}{id}", if out.is_empty() { "" } else { "," }))?;
@@ -47,6 +49,11 @@ pub(super) fn run(families: Families, args: &GenerateArgs) -> anyhow::Result<()>
     let stats = answer.stats()?;
     let parts = printer.parts;
     let mut reason = answer.finish_reason().unwrap_or(FinishReason::Length);
+    drop(answer);
+    if let Some(file) = &args.cache.save_cache {
+        keep_last(&model, &mut session, whole.len() + out.len(), &out)?;
+        model.save_session(&session, file)?;
+    }
     if reason == FinishReason::Stop && !parts.tool_calls.is_empty() {
         reason = FinishReason::ToolCalls;
     }
@@ -101,6 +108,18 @@ impl Printer {
     }
 }
 
+/// Reads the last token said where an answer ended by its length: nobody asked what follows it, so
+/// that it is not in the caches yet.
+pub(super) fn keep_last(
+    model: &Model,
+    session: &mut Session,
+    total: usize,
+    said: &[u32],
+) -> anyhow::Result<()> {
+    let missing = total.saturating_sub(session.tokens().len()).min(said.len());
+    Ok(model.append(session, &said[said.len() - missing..])?)
+}
+
 /// Reads the prompt with a bar where it takes long.
 pub(super) fn read_prompt(answer: &mut Generation<'_>) -> anyhow::Result<()> {
     let mut bar = None;
@@ -109,7 +128,9 @@ pub(super) fn read_prompt(answer: &mut Generation<'_>) -> anyhow::Result<()> {
         bar.set(done as u64);
         ControlFlow::Continue(())
     })?;
-    bar.map(Bar::end);
+    if let Some(bar) = bar {
+        bar.end();
+    }
     Ok(())
 }
 

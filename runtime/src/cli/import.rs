@@ -11,7 +11,9 @@ pub(super) fn run(families: Families, args: &ImportArgs) -> anyhow::Result<()> {
     let report = import(&args.file, &args.out, &maps, &mut |done, total| {
         bar.get_or_insert_with(|| Bar::new("importing", total, true)).set(done);
     })?;
-    bar.map(Bar::end);
+    if let Some(bar) = bar {
+        bar.end();
+    }
     complain(&format!(
         "{}: architecture {}, {} tensors, {} kept quantised, the others {}",
         args.out.display(),

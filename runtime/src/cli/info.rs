@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 use super::Families;
 use super::args::InfoArgs;
 use super::console::say;
-use crate::backend::Backend;
-use crate::cache::CacheLayer;
+use crate::cache::{CacheLayer, Param};
+use crate::composition::CompositionRequest;
 use crate::generate::{Model, find_family};
 use crate::graph::LoadedGraph;
 use crate::weights::{LoadOptions, ModelSource};
@@ -41,9 +41,9 @@ fn describe(families: Families, args: &InfoArgs) -> anyhow::Result<Value> {
         "files": source.index().files().len(),
     });
     // Shapes are enough to see what the graph keeps; no weight is read.
-    let model = Model::of_source(family, source.shapes_only())?;
+    let model = Model::of_source(family, source.shapes_only(), &CompositionRequest::default())?;
     out["cache"] = cache(&model)?.into();
-    out["composition"] = json!({ "device": Backend::current()?.name() });
+    out["composition"] = json!(model.composition());
     Ok(out)
 }
 
@@ -54,15 +54,26 @@ fn cache(model: &Model) -> anyhow::Result<Vec<Value>> {
         LoadedGraph::Denoising(graph) => graph.cache_layers(),
         LoadedGraph::Embedding(_) => &[],
     };
-    let sizes = model.cache_sizes()?;
+    let sizes = model.cache_plan().sizes().unwrap_or_default();
     let mut groups: Vec<(Value, u64)> = Vec::new();
-    for (layer, size) in layers.iter().zip(&sizes) {
-        let entry = json!({
-            "kind": layer.storage(),
-            "storage": layer,
-            "bytes_per_token": size.per_token,
-            "bytes_fixed": size.fixed,
-        });
+    for (index, (layer, size)) in layers.iter().zip(sizes).enumerate() {
+        let storage = match (size.per_token, size.fixed) {
+            (0, 0) => "none".to_owned(),
+            (0, _) => "states".to_owned(),
+            _ => model.composition().kv.at(index).key(),
+        };
+        let mut entry = json!({ "kind": layer.storage() });
+        for (name, value) in layer.params() {
+            entry[name] = match value {
+                Param::Int(n) => json!(n),
+                Param::Text(text) => json!(text),
+                Param::Flag(flag) => json!(flag),
+            };
+        }
+        entry["storage"] = json!(storage);
+        entry["bytes_per_token"] = json!(size.per_token);
+        entry["tokens_at_most"] = json!(size.most);
+        entry["bytes_fixed"] = json!(size.fixed);
         match groups.iter_mut().find(|(known, _)| *known == entry) {
             Some((_, count)) => *count += 1,
             None => groups.push((entry, 1)),

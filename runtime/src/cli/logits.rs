@@ -7,7 +7,7 @@ use safetensors::Dtype;
 use safetensors::tensor::TensorView;
 
 use super::args::LogitsArgs;
-use super::{Families, load, prompt};
+use super::{Families, begin, load, prompt};
 use crate::array::from_i32s;
 use crate::ops;
 
@@ -24,13 +24,17 @@ pub(super) fn run(families: Families, args: &LogitsArgs) -> anyhow::Result<()> {
     if rows != 1 && !args.rows {
         bail!("{}: `ids` has {rows} rows; expected one", path.display());
     }
-    let model = load(families, &args.model)?;
+    let model = load(families, &args.model, &args.cache.request())?;
     model.check_ids(&ids)?;
     let length = ids.len() / rows.max(1);
     // The ids are below a vocabulary of at most 31 bits, their count below that of a file's bytes.
     let ids: Vec<i32> = ids.iter().map(|id| *id as i32).collect();
     let array = ops::reshape(&from_i32s(&ids), &[rows as i32, length as i32])?;
-    let logits = model.logits(&array, chunks.as_deref())?;
+    let mut session = begin(&model, &args.cache)?;
+    if args.rows && (args.cache.load_cache.is_some() || args.cache.save_cache.is_some()) {
+        bail!("caches in files are of one row; --rows has several");
+    }
+    let logits = model.logits_in(&mut session, &array, chunks.as_deref())?;
     logits.eval()?;
     let mut shape: Vec<usize> = logits.shape().iter().map(|n| *n as usize).collect();
     if !args.rows {
@@ -41,5 +45,8 @@ pub(super) fn run(families: Families, args: &LogitsArgs) -> anyhow::Result<()> {
     let view = TensorView::new(Dtype::F32, shape, &bytes)?;
     let tensors = HashMap::from([("logits", view)]);
     let file = safetensors::serialize(tensors, None)?;
+    if let Some(file) = &args.cache.save_cache {
+        model.save_session(&session, file)?;
+    }
     std::fs::write(&args.out, file).with_context(|| format!("{}", args.out.display()))
 }

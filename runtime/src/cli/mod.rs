@@ -21,7 +21,8 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::generate::Model;
+use crate::composition::CompositionRequest;
+use crate::generate::{Model, Session};
 use crate::graph::Family;
 use crate::weights::LoadOptions;
 use args::{Args, Command};
@@ -49,7 +50,7 @@ pub fn run(families: Families, line: impl IntoIterator<Item = OsString>) -> Exit
         Ok(()) => ExitCode::SUCCESS,
         Err(e) if console::is_closed_pipe(&e) => ExitCode::SUCCESS,
         Err(e) => {
-            console::complain(&format!("error: {e:#}"));
+            console::complain(&format!("error: {}", console::reasons(&e)));
             ExitCode::FAILURE
         }
     }
@@ -69,12 +70,24 @@ fn dispatch(families: Families, command: Command) -> anyhow::Result<()> {
 }
 
 /// Loads a model and says so when it takes a while.
-fn load(families: Families, model: &args::ModelArgs) -> anyhow::Result<Model> {
+fn load(
+    families: Families,
+    model: &args::ModelArgs,
+    request: &CompositionRequest,
+) -> anyhow::Result<Model> {
     let activity = Activity::start(format!("loading {}", model.model.display()));
     let options = LoadOptions { keep_quantized: model.keep_quantized };
-    let model = Model::load(families, &model.model, options)?;
+    let model = Model::load_with(families, &model.model, options, request)?;
     activity.end();
     Ok(model)
+}
+
+/// The session that a request begins with: a file's, or an empty one.
+fn begin(model: &Model, cache: &args::CacheArgs) -> anyhow::Result<Session> {
+    Ok(match &cache.load_cache {
+        Some(file) => model.load_session(file)?,
+        None => model.session(),
+    })
 }
 
 #[cfg(test)]

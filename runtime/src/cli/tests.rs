@@ -1,1 +1,71 @@
 use super::*;
+use crate::composition::resolve_composition;
+use args::{CacheArgs, KvQuant};
+use insta::assert_snapshot;
+
+/// The cache flags of a command line.
+fn cache(flags: &str) -> Result<CacheArgs, String> {
+    let line = format!("specc-run generate --model m --ids 1 {flags}");
+    match Args::try_parse_from(line.split_whitespace()) {
+        Ok(Args { command: Command::Generate(args) }) => Ok(args.cache),
+        Ok(other) => panic!("{other:?}"),
+        Err(e) => Err(e.to_string().lines().next().unwrap_or_default().to_owned()),
+    }
+}
+
+/// The key of stored caches, or why there is no composition.
+fn key(flags: &str) -> String {
+    let args = match cache(flags) {
+        Ok(args) => args,
+        Err(e) => return e,
+    };
+    resolve_composition(&args.request(), &[]).map_or_else(|e| e.to_string(), |c| c.cache_key())
+}
+
+#[test]
+fn cache_flags_stand_in_the_record() {
+    let rows = [
+        "",
+        "--kv-quant off",
+        "--kv-quant 4",
+        "--kv-quant 4 --quantized-kv-start 0",
+        "--kv-quant 8 --quantized-kv-start 10",
+        "--kv-quant 4 --kv-group 32",
+        "--kv-quant turbo",
+        "--kv-quant turbo:k4v2",
+        "--kv-quant turbo:k9v2",
+        "--kv-quant 7",
+        "--kv-quant config",
+        "--kv-quant turbo --kv-group 32",
+        "--kv-quant 4 --quantized-kv-start -1",
+        "--paged-kv",
+        "--paged-kv 16 --kv-quant 4",
+        "--paged-kv 0",
+        "--max-kv 64",
+        "--max-kv 0",
+        "--fused-sdpa maybe",
+    ];
+    let table: Vec<String> = rows
+        .iter()
+        .map(|flags| format!("{flags:<42}{}", key(flags)).trim_end().to_owned())
+        .collect();
+    assert_snapshot!(table.join("\n"), @"");
+}
+
+#[test]
+fn a_chunk_is_the_composition_s() {
+    let request = cache("--prefill-chunk 100 --fused-sdpa on --kv-quant 4").unwrap().request();
+    let composition = resolve_composition(&request, &[]).unwrap();
+    assert_eq!(composition.prefill_chunk_tokens, 100);
+    assert!(matches!(cache("--kv-quant 3").unwrap().kv_quant, KvQuant::Scheme(_)));
+}
+
+#[test]
+fn an_error_says_each_cause_once() {
+    let io = || std::io::Error::other("no such thing");
+    let plain = anyhow::Error::new(io()).context("a.json");
+    assert_eq!(console::reasons(&plain), "a.json: no such thing");
+    let repeated =
+        anyhow::Error::new(crate::gguf::GgufError::Io { path: "a".into(), source: io() });
+    assert_eq!(console::reasons(&repeated), "a: no such thing");
+}

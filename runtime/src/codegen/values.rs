@@ -23,7 +23,7 @@ pub fn one_word(reader: &Reader<'_>, key: &str, word: &str, words: &[&str]) -> R
         return Ok(());
     }
     let list: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
-    Err(reader.invalid(Key::new(key), &format!("one of {}", list.join(", "))).into())
+    Err(reader.invalid(Key::new(key), format!("one of {}", list.join(", "))).into())
 }
 
 /// An owned copy of a list of words.

@@ -241,9 +241,9 @@ impl KvRequest {
         };
         match self.scheme {
             KvOverride::Off => Ok(KvScheme::Bf16),
-            KvOverride::Config if config.is_empty() && self.need_config => Err(
-                Error::Composition("model has no kv_config.json (--kv-quant config)".into()),
-            ),
+            KvOverride::Config if config.is_empty() && self.need_config => {
+                Err(Error::Composition("model has no kv_config.json (--kv-quant config)".into()))
+            }
             KvOverride::Config if config.is_empty() => Ok(KvScheme::Bf16),
             KvOverride::Config => {
                 let kernels = kernels(AffineKernels::TiledCausal);

@@ -79,8 +79,7 @@ pub fn machine_composition(request: &CompositionRequest) -> Result<Composition> 
 }
 
 fn compose(request: &CompositionRequest, kv: super::KvScheme) -> Result<Composition> {
-    let max_rows =
-        positive(request.max_rows.unwrap_or(i64::from(DEFAULT_MAX_ROWS)), "maxRows")?;
+    let max_rows = positive(request.max_rows.unwrap_or(i64::from(DEFAULT_MAX_ROWS)), "maxRows")?;
     let draft_depth = match request.draft {
         None => DraftDepth::Fixed(0),
         Some(draft) => {

@@ -56,6 +56,8 @@ pub struct Generation<'a> {
     graph: &'a dyn Autoregressive,
     session: Held<'a>,
     options: Options,
+    chunk: usize,
+    tail_split: bool,
     prompt: Vec<u32>,
     sampler: Sampler,
     history: History,
@@ -127,6 +129,8 @@ impl<'a> Generation<'a> {
             end_token: None,
             ended: false,
             options,
+            chunk: model.composition().prefill_chunk_tokens as usize,
+            tail_split: model.composition().prefill_tail_split,
         })
     }
 
@@ -156,7 +160,7 @@ impl<'a> Generation<'a> {
                 self.finish = Some(FinishReason::Cancelled);
                 return Ok(());
             }
-            let (chunk, tail_split) = (self.options.chunk, self.options.tail_split);
+            let (chunk, tail_split) = (self.chunk, self.tail_split);
             let step =
                 PrefillState { length, position, chunk, tail_split, snapshot_at: None }.next();
             let part = &self.prompt[step.start..step.end];

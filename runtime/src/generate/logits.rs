@@ -2,7 +2,8 @@
 
 use mlx_rs::Array;
 
-use super::Model;
+use super::{Model, Session};
+use crate::cache::CacheSet;
 use crate::graph::TokenPhases;
 use crate::{Error, Result, ops};
 
@@ -15,6 +16,35 @@ impl Model {
     /// # Errors
     /// The chunks do not add up to T, or one is 0.
     pub fn logits(&self, ids: &Array, chunks: Option<&[usize]>) -> Result<Array> {
+        self.logits_after(&mut self.cache_plan().make(), ids, chunks)
+    }
+
+    /// The same for ids that follow what a session holds, which holds them then too; only the tokens of
+    /// a single row are known afterwards.
+    ///
+    /// # Errors
+    /// As [`Model::logits`].
+    pub fn logits_in(
+        &self,
+        session: &mut Session,
+        ids: &Array,
+        chunks: Option<&[usize]>,
+    ) -> Result<Array> {
+        let logits = self.logits_after(&mut session.caches, ids, chunks);
+        let known = ids.to_vec_cast::<u32>().map_err(|e| Error::Mlx(e.to_string()));
+        match (&logits, known) {
+            (Ok(_), Ok(ids)) => session.ids.extend(ids),
+            _ => session.clear(),
+        }
+        logits
+    }
+
+    fn logits_after(
+        &self,
+        caches: &mut CacheSet,
+        ids: &Array,
+        chunks: Option<&[usize]>,
+    ) -> Result<Array> {
         let graph = self.graph().autoregressive()?;
         let &[_, total] = ids.shape() else {
             return Err(Error::input("ids", "rows and tokens", format!("{:?}", ids.shape())));
@@ -30,14 +60,13 @@ impl Model {
                 list.join(","),
             ));
         }
-        let mut caches = self.cache_plan().make();
         let (mut parts, mut at) = (Vec::new(), 0);
         for chunk in chunks {
             let end = at + *chunk as i32;
             let part = ops::slice(ids, 1, at, end)?;
             let hidden = match chunk {
-                1 if chunks.len() > 1 => graph.decode(&mut caches, &part)?,
-                _ => graph.prompt(&mut caches, &part)?,
+                1 if chunks.len() > 1 => graph.decode(caches, &part)?,
+                _ => graph.prompt(caches, &part)?,
             };
             let logits = ops::to_f32(&TokenPhases::logits(graph, &hidden)?)?;
             logits.eval()?;

@@ -21,7 +21,6 @@ mod model;
 mod options;
 mod planner;
 mod session;
-mod sizes;
 
 pub use embed::Embedded;
 pub use generation::Generation;
@@ -29,6 +28,5 @@ pub use model::{Model, find_family};
 pub use options::{FinishReason, Options, Piece, Stats};
 pub use planner::{PrefillKind, PrefillState, PrefillStep, useful_snapshot};
 pub use session::Session;
-pub use sizes::CacheSize;
 
 use generation::Held;

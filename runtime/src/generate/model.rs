@@ -5,12 +5,13 @@ use std::path::Path;
 
 use specc_text::Tokenizer;
 
+use super::generation::row;
 use super::{Generation, Options, Session};
-use crate::array::from_i32s;
 use crate::cache::CachePlan;
+use crate::composition::{Composition, CompositionRequest, LayerScheme, resolve_composition};
 use crate::graph::{Family, LoadedGraph, Tier, TokenPhases};
 use crate::weights::{LoadOptions, ModelSource};
-use crate::{Error, Result, ops};
+use crate::{Error, Result};
 
 /// A model: its family's graph with the weights of a folder, and what text needs.
 #[derive(Debug)]
@@ -18,6 +19,7 @@ pub struct Model {
     source: ModelSource,
     family: &'static Family,
     graph: LoadedGraph,
+    composition: Composition,
     plan: CachePlan,
     vocabulary: Option<u32>,
     eos: Vec<u32>,
@@ -68,29 +70,69 @@ fn nearest<'a>(wanted: &str, known: &[&'a str]) -> Option<&'a str> {
     (distance(best) <= 1 + best.len() / 3).then_some(*best)
 }
 
+/// What `kv_config.json` says of each layer's keys and values; nothing where there is none.
+fn kv_config(folder: &Path) -> Result<Vec<LayerScheme>> {
+    #[derive(serde::Deserialize)]
+    struct Entry {
+        layer_idx: u32,
+        bits: u32,
+        group_size: u32,
+    }
+    let file = folder.join("kv_config.json");
+    let text = match std::fs::read(&file) {
+        Ok(text) => text,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e) => return Err(Error::Io { file, reason: e.to_string() }),
+    };
+    let entries: Vec<Entry> = serde_json::from_slice(&text).map_err(|e| Error::Io {
+        file,
+        reason: format!("expected a list of {{layer_idx, bits, group_size}}: {e}"),
+    })?;
+    let scheme =
+        |e: Entry| LayerScheme { layer: e.layer_idx, bits: e.bits, group_size: e.group_size };
+    Ok(entries.into_iter().map(scheme).collect())
+}
+
 impl Model {
-    /// Loads a model folder with the one of `families` that it belongs to.
+    /// Loads a model folder with the one of `families` that it belongs to, under the default
+    /// composition.
     ///
     /// # Errors
     /// The folder is no model, no family takes it, or its weights do not fit.
     pub fn load(families: &[&'static Family], folder: &Path, options: LoadOptions) -> Result<Self> {
+        Self::load_with(families, folder, options, &CompositionRequest::default())
+    }
+
+    /// Loads a model folder under a composition.
+    ///
+    /// # Errors
+    /// As [`Model::load`]; and the composition cannot be, or is not for this model.
+    pub fn load_with(
+        families: &[&'static Family],
+        folder: &Path,
+        options: LoadOptions,
+        request: &CompositionRequest,
+    ) -> Result<Self> {
         let source = ModelSource::open(folder, options)?;
-        let family = find_family(families, &source)?;
-        Self::of_source(family, source)
+        Self::of_source(find_family(families, &source)?, source, request)
     }
 
     /// Loads a model whose headers are read already.
     ///
     /// # Errors
-    /// As [`Model::load`].
-    pub fn of_source(family: &'static Family, source: ModelSource) -> Result<Self> {
+    /// As [`Model::load_with`].
+    pub fn of_source(
+        family: &'static Family,
+        source: ModelSource,
+        request: &CompositionRequest,
+    ) -> Result<Self> {
+        let composition = resolve_composition(request, &kv_config(source.folder())?)?;
         let graph = (family.load)(&source)?;
-        let layers = match &graph {
-            LoadedGraph::Autoregressive(graph) => graph.cache_layers(),
-            LoadedGraph::Denoising(graph) => graph.cache_layers(),
-            LoadedGraph::Embedding(_) => &[],
+        let plan = match &graph {
+            LoadedGraph::Autoregressive(graph) => CachePlan::bind(&**graph, &composition, &[])?,
+            LoadedGraph::Denoising(graph) => CachePlan::new(graph.cache_layers())?,
+            LoadedGraph::Embedding(_) => CachePlan::new(&[])?,
         };
-        let plan = CachePlan::new(layers)?;
         // What loading needed on the way is given back.
         mlx_rs::memory::clear_cache()?;
         let eos = specc_text::tokenizer::eos_token_ids(source.folder(), None)?;
@@ -98,6 +140,7 @@ impl Model {
             source,
             family,
             graph,
+            composition,
             plan,
             vocabulary: None,
             eos: eos.into_iter().collect(),
@@ -120,6 +163,11 @@ impl Model {
     /// The graph with its weights.
     pub fn graph(&self) -> &LoadedGraph {
         &self.graph
+    }
+
+    /// What was decided at load.
+    pub fn composition(&self) -> &Composition {
+        &self.composition
     }
 
     /// How caches are made.
@@ -205,8 +253,7 @@ impl Model {
             return Ok(u32::try_from(size).ok());
         }
         let LoadedGraph::Autoregressive(graph) = &self.graph else { return Ok(None) };
-        let ids = ops::expand(&from_i32s(&[0]), 0)?;
-        let hidden = graph.prompt(&mut self.plan.make(), &ids)?;
+        let hidden = graph.prompt(&mut self.plan.make(), &row(&[0])?)?;
         let logits = TokenPhases::logits(&**graph, &hidden)?;
         Ok(u32::try_from(logits.dim(-1)).ok())
     }

@@ -24,10 +24,6 @@ pub struct Options {
     pub guard_nan: bool,
     /// Gives text beside ids, which needs a tokenizer.
     pub text: bool,
-    /// The most tokens of a prompt that are read in one forward.
-    pub chunk: usize,
-    /// The last token of a prompt is read alone, with the arithmetic of a decode.
-    pub tail_split: bool,
 }
 
 impl Default for Options {
@@ -41,8 +37,6 @@ impl Default for Options {
             logprobs: false,
             guard_nan: false,
             text: true,
-            chunk: 2048,
-            tail_split: true,
         }
     }
 }

@@ -1,7 +1,14 @@
 //! The caches of a conversation, and which tokens they hold.
 
-use crate::Result;
-use crate::cache::{CachePlan, CacheSet};
+use std::path::Path;
+
+use sha2::{Digest, Sha256};
+
+use super::Model;
+use super::generation::row;
+use crate::cache::{CachePlan, CacheSet, Identity};
+use crate::graph::TokenPhases;
+use crate::{Error, Result};
 
 /// Caches that live from one request to the next: what a new prompt shares with the tokens read
 /// before is not read again.
@@ -49,4 +56,71 @@ impl Session {
         }
         Ok(self.ids.len())
     }
+}
+
+impl Model {
+    /// Reads tokens into a session without asking what follows.
+    ///
+    /// # Errors
+    /// An id is outside the vocabulary, or MLX's; the session is empty then.
+    pub fn append(&self, session: &mut Session, ids: &[u32]) -> Result<()> {
+        let graph = self.graph().autoregressive()?;
+        if ids.is_empty() {
+            return Ok(());
+        }
+        self.check_ids(ids)?;
+        let read = graph.append_known(&mut session.caches, &row(ids)?);
+        let read = read.and_then(|_| session.caches.eval());
+        match read {
+            Ok(()) => session.ids.extend_from_slice(ids),
+            Err(_) => session.clear(),
+        }
+        read
+    }
+
+    /// Writes a session's caches and tokens to a file.
+    ///
+    /// # Errors
+    /// The session is empty, or the file cannot be written.
+    pub fn save_session(&self, session: &Session, file: &Path) -> Result<()> {
+        if session.ids.is_empty() {
+            return Err(Error::input("saved caches", "at least one token", "none"));
+        }
+        let key = self.composition().cache_key();
+        session.caches.save(file, &self.identity()?, &key, std::slice::from_ref(&session.ids))
+    }
+
+    /// Reads a session that [`Model::save_session`] wrote for the same model and composition.
+    ///
+    /// # Errors
+    /// The file is damaged, or of another model, composition or number of rows.
+    pub fn load_session(&self, file: &Path) -> Result<Session> {
+        let key = self.composition().cache_key();
+        let (caches, rows) = self.cache_plan().load(file, &self.identity()?, &key)?;
+        let count = rows.len();
+        match <[Vec<u32>; 1]>::try_from(rows) {
+            Ok([ids]) => Ok(Session { caches, ids, plan: self.cache_plan().clone() }),
+            Err(_) => Err(Error::input(file.display().to_string(), "one row", count.to_string())),
+        }
+    }
+
+    /// Whose caches these are: the family, and the files that make the model what it is.
+    fn identity(&self) -> Result<Identity> {
+        let folder = self.source().folder();
+        let digest = |name: &str| match std::fs::read(folder.join(name)) {
+            Ok(bytes) => Ok(hex(&Sha256::digest(bytes))),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
+            Err(e) => Err(Error::Io { file: folder.join(name), reason: e.to_string() }),
+        };
+        Ok(Identity {
+            model: self.family().name.to_owned(),
+            config: digest("config.json")?,
+            tokenizer: digest("tokenizer.json")?,
+            namespace: String::new(),
+        })
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -188,7 +188,7 @@ fn tq1_0(block: &[u8], out: &mut Vec<f32>) {
     let mut digits = |bytes: &[u8], powers: &[u8]| {
         for power in powers {
             out.extend(bytes.iter().map(|byte| {
-                let digit = u16::from(byte.wrapping_mul(*power)) * 3 >> 8;
+                let digit = (u16::from(byte.wrapping_mul(*power)) * 3) >> 8;
                 d * (f32::from(digit) - 1.0)
             }));
         }

@@ -7,5 +7,6 @@ use crate::{Array, Error, Result};
 /// # Errors
 /// When there is none.
 pub fn present(x: Option<&Array>) -> Result<Array> {
-    x.cloned().ok_or_else(|| Error::Unsupported("an array that the config promises is absent".into()))
+    x.cloned()
+        .ok_or_else(|| Error::Unsupported("an array that the config promises is absent".into()))
 }

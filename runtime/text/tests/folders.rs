@@ -1,5 +1,7 @@
 //! Model folders: tokenizers, special tokens, and where the chat template comes from.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that fails says where")]
+
 mod common;
 
 use std::path::Path;

@@ -1,5 +1,7 @@
 //! Thinking, tool calls and the answer, however the text is cut.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that fails says where")]
+
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use specc_text::{Part, PartSplitter, Parts, ThinkingFormat, ToolCallFormat};

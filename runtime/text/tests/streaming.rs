@@ -1,5 +1,7 @@
 //! Streamed pieces equal the whole text, and stop strings are never shown in part.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that fails says where")]
+
 mod common;
 
 use proptest::prelude::*;

@@ -2,6 +2,8 @@
 //!
 //! The cases stand in `data/*.json`; their README tells what is in them.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that fails says where")]
+
 use serde_json::{Map, Value};
 use specc_text::template::{Clock, Limits, Template};
 use specc_text::{FailureKind, TemplateError};

@@ -52,7 +52,9 @@ pub fn object(args: &[&str]) -> Value {
 pub fn failure(folder: &Path, args: &[&str]) -> String {
     let run = run(args);
     assert_eq!((run.code, run.out.as_str()), (Some(1), ""), "{args:?}\n{}", run.err);
-    run.err.replace(&format!("{}/", folder.display()), "").replace(&folder.display().to_string(), ".")
+    run.err
+        .replace(&format!("{}/", folder.display()), "")
+        .replace(&folder.display().to_string(), ".")
 }
 
 /// The folder of a parity case.

@@ -116,8 +116,7 @@ impl Code {
         match self {
             Code::Plain => planes.push(x.clone()),
             Code::Affine { bits, group_size } => {
-                let (packed, scales, biases) =
-                    quantize(x, Quantisation::affine(bits, group_size))?;
+                let (packed, scales, biases) = quantize(x, Quantisation::affine(bits, group_size))?;
                 planes.extend([packed, scales]);
                 planes.extend(biases);
             }

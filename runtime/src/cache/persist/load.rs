@@ -91,7 +91,11 @@ impl CachePlan {
                         _ => fits(cache),
                     };
                     if !ok {
-                        return bad(&format!("layer {i}"), format!("{expected:?} a token"), "others");
+                        return bad(
+                            &format!("layer {i}"),
+                            format!("{expected:?} a token"),
+                            "others",
+                        );
                     }
                     continue;
                 }
@@ -106,7 +110,11 @@ impl CachePlan {
                         ad == bd && a.iter().skip(1).eq(b.iter().skip(1))
                     }));
             if !same {
-                return bad(&format!("layer {i}"), format!("{expected:?} a row"), format!("{held:?}"));
+                return bad(
+                    &format!("layer {i}"),
+                    format!("{expected:?} a row"),
+                    format!("{held:?}"),
+                );
             }
         }
         Ok(())
@@ -227,7 +235,9 @@ fn fill(
             }
             let mut own = Vec::with_capacity(rows);
             for (b, row) in described.iter().enumerate() {
-                if row.tokens != line.tokens(b) || matches!(row.cache.store, StoreHeader::Rows { .. }) {
+                if row.tokens != line.tokens(b)
+                    || matches!(row.cache.store, StoreHeader::Rows { .. })
+                {
                     return bad(what, format!("{} tokens", line.tokens(b)), row.tokens.to_string());
                 }
                 let mut alone = fresh.clone();
@@ -273,7 +283,7 @@ fn fill(
             }
             return Ok(());
         }
-        _ => return bad(what, fresh.signature(), &described.signature),
+        _ => return bad(what, "a place for columns as the plan has it", "another"),
     };
     cache.store = store;
     Ok(())
@@ -291,7 +301,12 @@ fn check_times(
     let twice = seen.windows(2).any(|pair| pair.first() == pair.last());
     let range = seen.iter().all(|&t| (-MAX_TIME..time).contains(&t));
     let holes = times.last() == Some(&HOLE);
-    if twice || !range || holes || cursor >= times.len().max(1) || !(-MAX_TIME..=time).contains(&floor) {
+    if twice
+        || !range
+        || holes
+        || cursor >= times.len().max(1)
+        || !(-MAX_TIME..=time).contains(&floor)
+    {
         return bad(what, format!("distinct columns before {time}"), "others");
     }
     Ok(())
@@ -437,7 +452,11 @@ fn check(header: &Header, identity: &Identity, composition: &str) -> Result<(), 
         && (1..=MAX_ROWS).contains(&header.pads.len())
         && header.pads.iter().all(|pad| (0..=time).contains(pad));
     if !fits {
-        return bad("rows", format!("rows that begin within 0..={time}"), format!("{:?}", header.pads));
+        return bad(
+            "rows",
+            format!("rows that begin within 0..={time}"),
+            format!("{:?}", header.pads),
+        );
     }
     let held = header.pads.iter().map(|pad| (time - pad) as usize);
     if !held.eq(header.tokens.iter().map(Vec::len)) {

@@ -89,10 +89,8 @@ fn write(file: &Path, header: &[u8], arrays: &[Array]) -> Result<()> {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
-    let mut out = tempfile::Builder::new()
-        .prefix(".caches-")
-        .tempfile_in(folder)
-        .map_err(&failed)?;
+    let mut out =
+        tempfile::Builder::new().prefix(".caches-").tempfile_in(folder).map_err(&failed)?;
     let start = aligned(MAGIC.len() as u64 + 16 + header.len() as u64);
     let mut put = |bytes: &[u8]| out.as_file_mut().write_all(bytes).map_err(&failed);
     put(MAGIC)?;

@@ -106,10 +106,9 @@ impl TokenizerConfig {
 
     pub fn resolve_ids(&mut self, id_of: impl Fn(&str) -> Option<u32>) {
         let special = &mut self.special;
-        for token in [&mut special.bos, &mut special.eos, &mut special.pad, &mut special.unk] {
-            if let Some(token) = token {
-                token.id = id_of(&token.text);
-            }
+        let tokens = [&mut special.bos, &mut special.eos, &mut special.pad, &mut special.unk];
+        for token in tokens.into_iter().flatten() {
+            token.id = id_of(&token.text);
         }
     }
 }

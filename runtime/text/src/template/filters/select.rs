@@ -60,7 +60,7 @@ pub(super) fn path(item: &Value, attribute: &Value, default: Option<&Value>) -> 
 fn map(state: &mut State<'_, '_>, value: &Value, args: Arguments<'_>) -> Result<Value> {
     // Jinja2 looks at the arguments only when there are items.
     if !value.is_true() {
-        return Ok(Generator::new(vec![]));
+        return Ok(Generator::of(vec![]));
     }
     if args.positional.is_empty() && args.keywords.contains_key("attribute") {
         let [attribute, default] = args.bind(["attribute", "default"])?;
@@ -108,7 +108,7 @@ fn select(
     by_attribute: bool,
 ) -> Result<Value> {
     if !value.is_true() {
-        return Ok(Generator::new(vec![]));
+        return Ok(Generator::of(vec![]));
     }
     let (attribute, rest) = match (by_attribute, args.positional.split_first()) {
         (false, _) => (None, args.positional),

@@ -81,7 +81,7 @@ pub(super) fn call(
         "items" => {
             args.none()?;
             match kind(value) {
-                Kind::Undefined(_) => Generator::new(vec![]),
+                Kind::Undefined(_) => Generator::of(vec![]),
                 Kind::Dict(map) => {
                     charge(state, map.len() * 8)?;
                     let pairs = map.iter().map(|(k, v)| Value::from((k.clone(), v.clone())));
@@ -130,7 +130,7 @@ fn nested(state: &State<'_, '_>, items: Vec<Value>) -> Result<Value> {
     for item in &items {
         operators::shallow(state, item)?;
     }
-    Ok(Generator::new(items))
+    Ok(Generator::of(items))
 }
 
 /// Strings compare without regard to case unless asked.

@@ -72,7 +72,7 @@ pub(super) fn dict(
                 "keys" => Viewed::Keys,
                 _ => Viewed::Values,
             };
-            operators::shallow(state, &DictView::new(map, viewed))?
+            operators::shallow(state, &DictView::of(map, viewed))?
         }
         "copy" => {
             args.none()?;

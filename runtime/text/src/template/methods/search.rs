@@ -140,7 +140,7 @@ pub(in super::super) fn replace(
 }
 
 /// The part of `s` between two places counted in characters, and the first place in bytes.
-fn window<'a>(s: &'a str, start: Option<i128>, stop: Option<i128>) -> Option<(usize, &'a str)> {
+fn window(s: &str, start: Option<i128>, stop: Option<i128>) -> Option<(usize, &str)> {
     if start.is_none() && stop.is_none() {
         return Some((0, s));
     }

@@ -105,7 +105,7 @@ pub(in super::super) struct Generator {
 }
 
 impl Generator {
-    pub fn new(items: Vec<Value>) -> Value {
+    pub fn of(items: Vec<Value>) -> Value {
         Self::value(items, None, "generator")
     }
 
@@ -173,7 +173,7 @@ pub(in super::super) struct DictView {
 }
 
 impl DictView {
-    pub fn new(map: &IndexMap<Value, Value>, viewed: Viewed) -> Value {
+    pub fn of(map: &IndexMap<Value, Value>, viewed: Viewed) -> Value {
         let items = match viewed {
             Viewed::Keys => map.keys().cloned().collect(),
             Viewed::Values => map.values().cloned().collect(),

@@ -1,0 +1,368 @@
+//! A set of caches driven by random steps, beside the rows that it should hold.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use mlx_rs::Array;
+use proptest::prelude::*;
+
+use super::oracle::{self, Sizes};
+use crate::cache::persist::Identity;
+use crate::cache::{
+    CacheLayer, CachePlan, CacheSet, Choice, Codes, Coding, Condition, Growth, Pages, PlanOptions,
+    Rule, STORAGES, Scores, Slot, StorageLayout, Term,
+};
+use crate::composition::{
+    CompositionRequest, KvOverride, KvRequest, PagingRequest, TurboBits, resolve_composition,
+};
+use crate::pass::{Padding, Pass, Phase};
+
+/// One layer under test: what it declares, and what the oracle knows of it.
+#[derive(Debug, Clone)]
+pub struct Layer {
+    pub declared: CacheLayer,
+    pub rule: Rule,
+    /// Whether schemes apply to it.
+    pub codes: Codes,
+    /// From how many tokens on it is written by the codes; `None`: from the first.
+    pub start: Option<i32>,
+    /// How far results may be off.
+    pub tolerance: f32,
+}
+
+#[derive(Debug, Clone)]
+struct Row {
+    id: u64,
+    tokens: i32,
+    /// For each layer whether it is written by its codes by now.
+    coded: Vec<bool>,
+}
+
+/// The first positions and the last ones: a storage that is not built in.
+const SINKS: StorageLayout = StorageLayout {
+    name: "sinks",
+    signature: "kv:sinks-plain",
+    growth: Growth::Window {
+        step: 16,
+        visible: |layer| Ok(sinks(layer.length("sinks")?, layer.length("window")?)),
+        most: |layer| Ok(layer.length("sinks")? + layer.length("window")?),
+    },
+    states: STORAGES[0].states,
+    compose: |_, _| Choice::Store(Coding::Affine, Pages::No),
+};
+
+/// `key < first or query - key < last`
+pub fn sinks(first: i32, last: i32) -> Rule {
+    let age = Term::Sub(Box::new([Term::Query, Term::Key]));
+    Rule::Where(Arc::new(Condition::Or(vec![
+        Condition::Less(Term::Key, Term::Number(first)),
+        Condition::Less(age, Term::Number(last)),
+    ])))
+}
+
+/// A step of a scenario. Numbers are taken modulo what is possible.
+#[derive(Debug, Clone)]
+pub enum Step {
+    Prompt(i32),
+    Uneven(Vec<i32>),
+    Decode,
+    Known(i32),
+    Verify(i32, Vec<i32>),
+    Block(i32),
+    Trim(i32),
+    Filter(Vec<usize>),
+    Extend(i32),
+    Extract(usize),
+    Save,
+    Fork,
+}
+
+pub fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        4 => (1..12_i32).prop_map(Step::Prompt),
+        2 => prop::collection::vec(0..9_i32, 4).prop_map(Step::Uneven),
+        6 => Just(Step::Decode),
+        1 => (1..4_i32).prop_map(Step::Known),
+        3 => (1..5_i32, prop::collection::vec(0..6_i32, 4)).prop_map(|(n, k)| Step::Verify(n, k)),
+        1 => (1..4_i32).prop_map(Step::Block),
+        2 => (1..5_i32).prop_map(Step::Trim),
+        1 => prop::collection::vec(0..4_usize, 1..4).prop_map(Step::Filter),
+        2 => (1..15_i32).prop_map(Step::Extend),
+        1 => (0..4_usize).prop_map(Step::Extract),
+        1 => Just(Step::Save),
+        1 => Just(Step::Fork),
+    ];
+    prop::collection::vec(step, 3..14)
+}
+
+pub fn composition(kv: KvRequest, block: Option<i64>) -> crate::composition::Composition {
+    let paged_kv = block.map(|n| PagingRequest { block_size: Some(n), direct: None });
+    let request = CompositionRequest { kv, paged_kv, ..CompositionRequest::default() };
+    resolve_composition(&request, &[]).unwrap()
+}
+
+pub fn bits(bits: u32, start: Option<i64>) -> KvRequest {
+    KvRequest {
+        scheme: KvOverride::Bits(bits),
+        group_size: Some(32),
+        quantized_kv_start: start,
+        immediate: start.is_none(),
+        ..KvRequest::default()
+    }
+}
+
+pub fn turbo(start: Option<i64>) -> KvRequest {
+    KvRequest {
+        turbo: TurboBits::parse("turbo:k8v4").ok(),
+        quantized_kv_start: start,
+        immediate: start.is_none(),
+        ..KvRequest::default()
+    }
+}
+
+pub struct Scenario {
+    sizes: Sizes,
+    layers: Vec<Layer>,
+    plan: CachePlan,
+    key: String,
+    set: CacheSet,
+    rows: Vec<Row>,
+    next: u64,
+    #[expect(clippy::type_complexity, reason = "values by everything that they depend on")]
+    stored: RefCell<HashMap<(usize, u64, u64, i32, usize), Vec<f32>>>,
+}
+
+impl Scenario {
+    pub fn new(sizes: Sizes, layers: Vec<Layer>, kv: KvRequest, block: Option<i64>) -> Self {
+        let composition = composition(kv, block);
+        let declared: Vec<CacheLayer> = layers.iter().map(|l| l.declared.clone()).collect();
+        let options = PlanOptions { paging: true, storages: &[SINKS] };
+        let plan = CachePlan::compose(&declared, &composition, options).unwrap();
+        let set = plan.make();
+        let key = composition.cache_key();
+        let mut scenario = Scenario {
+            sizes,
+            layers,
+            plan,
+            key,
+            set,
+            rows: Vec::new(),
+            next: 0,
+            stored: RefCell::default(),
+        };
+        scenario.rows = vec![scenario.row()];
+        scenario
+    }
+
+    fn row(&mut self) -> Row {
+        self.next += 1;
+        let coded = self.layers.iter().map(|l| l.start.is_none()).collect();
+        Row { id: self.next, tokens: 0, coded }
+    }
+
+    pub fn run(&mut self, steps: &[Step]) {
+        for step in steps {
+            self.step(step);
+            for (b, row) in self.rows.iter().enumerate() {
+                if self.set.rows() > 0 {
+                    assert_eq!(self.set.tokens(b), row.tokens, "tokens of row {b} after {step:?}");
+                }
+            }
+        }
+    }
+
+    fn step(&mut self, step: &Step) {
+        let n = self.rows.len();
+        match step {
+            Step::Prompt(length) => self.pass(Phase::Prompt, *length, &vec![*length; n]),
+            Step::Uneven(lengths) => {
+                let lengths: Vec<i32> = (0..n).map(|b| lengths[b % lengths.len()]).collect();
+                let longest = lengths.iter().copied().max().unwrap_or(0);
+                if longest > 0 {
+                    self.pass(Phase::MultiSequencePrompt, longest, &lengths);
+                }
+            }
+            Step::Decode => self.pass(Phase::Decode, 1, &vec![1; n]),
+            Step::Known(length) => self.pass(Phase::AppendKnown, *length, &vec![*length; n]),
+            Step::Verify(length, keep) => {
+                self.pass(Phase::Verify, *length, &vec![*length; n]);
+                let keep: Vec<i32> = (0..n).map(|b| keep[b % keep.len()] % (length + 1)).collect();
+                self.set.resolve(&keep).unwrap();
+                for (row, keep) in self.rows.iter_mut().zip(&keep) {
+                    row.tokens += keep - length;
+                }
+            }
+            Step::Block(length) => self.pass(Phase::ReadBlock, *length, &vec![*length; n]),
+            Step::Trim(length) => {
+                let before: Vec<i32> = self.rows.iter().map(|r| r.tokens).collect();
+                if self.set.can_trim(*length) {
+                    self.set.trim(*length).unwrap();
+                    self.rows.iter_mut().for_each(|row| row.tokens -= length);
+                } else {
+                    assert!(self.set.trim(*length).is_err());
+                    // Nothing but a window that moved on, or a row that is too short, may refuse.
+                    let window = self.layers.iter().any(|l| l.rule != Rule::All);
+                    let short = self.set.rows() == 0 || before.iter().any(|t| t < length);
+                    assert!(window || short);
+                }
+            }
+            Step::Filter(keep) => {
+                let mut keep: Vec<usize> = keep.iter().map(|k| k % n).collect();
+                keep.sort_unstable();
+                keep.dedup();
+                if self.set.rows() > 0 {
+                    self.set.filter(&keep).unwrap();
+                    self.rows = keep.iter().map(|&b| self.rows[b].clone()).collect();
+                }
+            }
+            Step::Extend(length) => {
+                if n < 4 && self.set.rows() > 0 {
+                    let row = self.row();
+                    let before = std::mem::replace(&mut self.rows, vec![row]);
+                    let running = std::mem::replace(&mut self.set, self.plan.make());
+                    self.pass(Phase::Prompt, *length, &[*length]);
+                    let joining = std::mem::replace(&mut self.set, running);
+                    self.set.extend(&joining).unwrap();
+                    let joined = std::mem::replace(&mut self.rows, before);
+                    self.rows.extend(joined);
+                }
+            }
+            Step::Extract(b) => {
+                if self.set.rows() > 0 {
+                    let b = b % n;
+                    self.set = self.set.extract(b).unwrap();
+                    self.rows = vec![self.rows[b].clone()];
+                }
+            }
+            Step::Save => self.save_and_load(),
+            Step::Fork => self.set = self.set.fork().unwrap(),
+        }
+    }
+
+    fn save_and_load(&mut self) {
+        if self.set.rows() == 0 {
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("caches");
+        let identity = Identity {
+            model: "test".into(),
+            config: "0".into(),
+            tokenizer: String::new(),
+            namespace: String::new(),
+        };
+        let tokens: Vec<Vec<u32>> =
+            self.rows.iter().map(|row| (0..row.tokens as u32).collect()).collect();
+        self.set.save(&file, &identity, &self.key, &tokens).unwrap();
+        let (set, read) = self.plan.load(&file, &identity, &self.key).unwrap();
+        assert_eq!(read, tokens);
+        self.set = set;
+    }
+
+    /// One pass of `n` tokens, the last of row `b` being `lengths[b]`; padding stands in front in
+    /// the first pass of a set and behind in later ones.
+    fn pass(&mut self, phase: Phase, n: i32, lengths: &[i32]) {
+        let b = self.rows.len();
+        let missing: Vec<i32> = lengths.iter().map(|l| n - l).collect();
+        let fresh = self.set.rows() == 0;
+        let padding = match (missing.iter().any(|&m| m > 0), fresh) {
+            (false, _) => Padding::default(),
+            (true, true) => Padding { left: missing.clone(), right: Vec::new() },
+            (true, false) => Padding { left: Vec::new(), right: missing.clone() },
+        };
+        let front = |b: usize| if fresh { missing[b] } else { 0 };
+        let ids = Array::from_slice(&vec![0_i32; b * n as usize], &[b as i32, n]);
+        let mut set = std::mem::replace(&mut self.set, self.plan.make());
+        let mut pass = Pass::begin(&mut set, phase, &ids, padding).unwrap();
+        for i in 0..self.layers.len() {
+            let tensor = |kind: u64, heads: usize| {
+                let mut data = Vec::new();
+                for (r, row) in self.rows.iter().enumerate() {
+                    for head in 0..heads {
+                        for t in 0..n {
+                            let position = row.tokens + t - front(r);
+                            data.extend(oracle::vector(
+                                self.sizes, row.id, i, kind, position, head,
+                            ));
+                        }
+                    }
+                }
+                let shape = [b as i32, heads as i32, n, self.sizes.dim as i32];
+                Array::from_slice(&data, &shape)
+            };
+            let (q, k, v) = (
+                tensor(0, self.sizes.heads),
+                tensor(1, self.sizes.kv_heads),
+                tensor(2, self.sizes.kv_heads),
+            );
+            let scores = Scores { scale: 0.5, softcap: None, sinks: None };
+            let y = pass.attend(Slot::new(i as u32), &q, &k, &v, scores).unwrap();
+            let y = crate::ops::merge(&y).unwrap().to_vec_cast::<f32>().unwrap();
+            self.compare(phase, i, n, lengths, &front, &y);
+        }
+        pass.finish().unwrap();
+        self.set = set;
+        if phase == Phase::ReadBlock {
+            return;
+        }
+        for (row, length) in self.rows.iter_mut().zip(lengths) {
+            row.tokens += length;
+            for (coded, layer) in row.coded.iter_mut().zip(&self.layers) {
+                let reached = layer.start.is_some_and(|start| row.tokens >= start);
+                *coded |= reached && *length > 0;
+            }
+        }
+    }
+
+    fn compare(
+        &self,
+        phase: Phase,
+        i: usize,
+        n: i32,
+        lengths: &[i32],
+        front: &dyn Fn(usize) -> i32,
+        y: &[f32],
+    ) {
+        let (layer, sizes) = (&self.layers[i], self.sizes);
+        let width = sizes.heads * sizes.dim;
+        for (b, row) in self.rows.iter().enumerate() {
+            for t in 0..lengths[b] {
+                let position = row.tokens + t;
+                let block = phase == Phase::ReadBlock;
+                let last = if block { row.tokens + n - 1 } else { position };
+                let read = |kind: u64, k: i32, head: usize| {
+                    let plain = || oracle::vector(sizes, row.id, i, kind, k, head);
+                    // A block's own keys are never stored.
+                    if !row.coded[i] || (block && k >= row.tokens) {
+                        return plain();
+                    }
+                    self.stored
+                        .borrow_mut()
+                        .entry((i, row.id, kind, k, head))
+                        .or_insert_with(|| oracle::stored(&layer.codes, kind, &plain()))
+                        .clone()
+                };
+                let query = |head: usize| oracle::vector(sizes, row.id, i, 0, position, head);
+                // In a block everything that its first position sees is seen by all of it.
+                let want = if block {
+                    let seen: Vec<i32> = (0..row.tokens)
+                        .filter(|&k| layer.rule.sees(row.tokens, k))
+                        .chain(row.tokens..row.tokens + n)
+                        .collect();
+                    let at = |kind: u64, k: i32, head: usize| read(kind, seen[k as usize], head);
+                    oracle::attend(sizes, &Rule::All, 0, seen.len() as i32 - 1, false, query, at)
+                } else {
+                    oracle::attend(sizes, &layer.rule, position, last, true, query, read)
+                };
+                let at = (b * n as usize + (t + front(b)) as usize) * width;
+                for (got, want) in y[at..at + width].iter().zip(&want) {
+                    assert!(
+                        (got - want).abs() <= layer.tolerance,
+                        "layer {i}, row {b}, position {position}, {phase:?} of {n}: {got} is not {want}"
+                    );
+                }
+            }
+        }
+    }
+}
