@@ -1,9 +1,9 @@
 //! Runs model families that `specc` generated, on MLX.
 //!
-//! * [`array`], [`ops`], [`nn`]: arrays, the primitives of graphs, and the modules with weights;
+//! * [`mod@array`], [`ops`], [`nn`]: arrays, the primitives of graphs, and the modules with weights;
 //! * [`weights`]: from a model folder to arrays, with an audit;
 //! * [`cache`]: what layers remember; [`pass`]: one forward; [`mix`]: the operations that read caches;
-//! * [`composition`], [`capabilities`], [`graph`]: what is decided at load, and what a graph can do;
+//! * [`composition`], `capabilities`, [`graph`]: what is decided at load, and what a graph can do;
 //! * [`codegen`]: what generated code imports.
 //!
 //! One thread owns MLX: load a model and run it on the same thread.

@@ -37,7 +37,7 @@ pub struct Scores<'a> {
     pub scale: f32,
     /// `tanh(s / cap) * cap`
     pub softcap: Option<f32>,
-    /// [H], a score a head that takes weight and gives no value.
+    /// \[H\], a score a head that takes weight and gives no value.
     pub sinks: Option<&'a Array>,
 }
 

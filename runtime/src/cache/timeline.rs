@@ -60,7 +60,7 @@ impl Timeline {
 pub enum Offset {
     /// All rows at the same position.
     Same(i32),
-    /// A position a row, on the host and as int32 [B].
+    /// A position a row, on the host and as int32 \[B\].
     Rows(Vec<i32>, Array),
 }
 

@@ -6,7 +6,7 @@ use crate::pass::Pass;
 use crate::{Result, ops};
 
 /// Attention over the layer's past and these tokens: queries [B, H, L, D], keys [B, K, L, D],
-/// values [B, K, L, E] -> [B, H, L, E]. `softcap` caps scores, `sinks` [H] join them.
+/// values [B, K, L, E] -> [B, H, L, E]. `softcap` caps scores, `sinks` \[H\] join them.
 #[allow(clippy::too_many_arguments)]
 pub fn attend(
     cx: &mut Pass<'_>,

@@ -33,7 +33,7 @@ enum Taps {
 }
 
 impl CausalConv {
-    /// Reads `name`.weight [C, kernel, 1] and, where `bias`, `name`.bias [C].
+    /// Reads `name`.weight [C, kernel, 1] and, where `bias`, `name`.bias \[C\].
     ///
     /// # Errors
     /// When one is missing or of another shape.
@@ -147,7 +147,7 @@ pub fn gated_delta(
     })
 }
 
-/// State space duality; x [B, L, H, P], rates `a` [H], input and output vectors [B, L, G, N],
+/// State space duality; x [B, L, H, P], rates `a` \[H\], input and output vectors [B, L, G, N],
 /// steps [B, L, H] -> [B, L, H, P]. State: float32 [B, H, P, N].
 ///
 /// # Errors

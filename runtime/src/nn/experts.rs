@@ -34,7 +34,7 @@ impl ExpertLinear {
         Ok(ExpertLinear { weight, bias })
     }
 
-    /// Rows [N, in], each through the layer that `expert` [N] says -> [N, out].
+    /// Rows [N, in], each through the layer that `expert` \[N\] says -> [N, out].
     ///
     /// # Errors
     /// When the shapes do not agree.

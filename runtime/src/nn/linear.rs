@@ -13,7 +13,7 @@ pub struct Linear {
 }
 
 impl Linear {
-    /// `NAME.weight` [output, input] and, with `bias`, `NAME.bias` [output].
+    /// `NAME.weight` [output, input] and, with `bias`, `NAME.bias` \[output\].
     pub fn load(
         ld: &mut Loader<'_>,
         name: &str,

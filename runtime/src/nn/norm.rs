@@ -12,7 +12,7 @@ pub struct RmsNorm {
 }
 
 impl RmsNorm {
-    /// `NAME.weight` [dim]; the offset is added once here.
+    /// `NAME.weight` \[dim\]; the offset is added once here.
     pub fn load(ld: &mut Loader<'_>, name: &str, dim: i64, eps: f32, offset: f32) -> Result<Self> {
         let weight = ld.tensor(&format!("{name}.weight"), &[dim])?;
         let weight = if offset == 0.0 { weight } else { ops::add_scalar(&weight, offset)? };
@@ -35,7 +35,7 @@ pub struct LayerNorm {
 }
 
 impl LayerNorm {
-    /// `NAME.weight` [dim] and, with `bias`, `NAME.bias` [dim].
+    /// `NAME.weight` \[dim\] and, with `bias`, `NAME.bias` \[dim\].
     pub fn load(ld: &mut Loader<'_>, name: &str, dim: i64, eps: f32, bias: bool) -> Result<Self> {
         let weight = ld.tensor(&format!("{name}.weight"), &[dim])?;
         let bias = if bias { Some(ld.tensor(&format!("{name}.bias"), &[dim])?) } else { None };

@@ -100,7 +100,7 @@ pub fn unit_rms_norm(x: &Array, eps: f32) -> Result<Array> {
     Ok(mlx_rs::fast::rms_norm(x, None, eps)?)
 }
 
-/// RMS norm of the last axis with a computed gain [D].
+/// RMS norm of the last axis with a computed gain \[D\].
 pub fn gained_rms_norm(x: &Array, gain: &Array, eps: f32) -> Result<Array> {
     Ok(mlx_rs::fast::rms_norm(x, Some(gain), eps)?)
 }

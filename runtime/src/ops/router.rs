@@ -29,7 +29,7 @@ pub fn at_index(x: &Array, index: &Array) -> Result<Array> {
     ops::gather(x, index, -1)
 }
 
-/// Entries of a vector [E] by number, in the shape of `index`.
+/// Entries of a vector \[E\] by number, in the shape of `index`.
 pub fn pick(table: &Array, index: &Array) -> Result<Array> {
     ops::take(table, index, 0)
 }

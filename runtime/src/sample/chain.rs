@@ -91,7 +91,7 @@ impl Sampler {
         self.settings.temperature == 0.0
     }
 
-    /// The tokens of step `step`, the number of tokens generated before: logits [B, V] -> uint32 [B].
+    /// The tokens of step `step`, the number of tokens generated before: logits [B, V] -> uint32 \[B\].
     ///
     /// # Errors
     /// MLX's.

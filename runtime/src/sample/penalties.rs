@@ -184,7 +184,7 @@ impl History {
         Ok(x)
     }
 
-    /// Adds a token, which need not be known yet: uint32 [1].
+    /// Adds a token, which need not be known yet: uint32 \[1\].
     ///
     /// # Errors
     /// MLX's.

@@ -1,8 +1,8 @@
 //! Chat templates, rendered as Jinja2 renders them in Transformers.
 //!
-//! A template is parsed as Jinja2 parses it, rewritten for minijinja ([`syntax`]), and run with
-//! Python's values and operations ([`runtime`], [`filters`], [`methods`], [`tests`],
-//! [`functions`], [`format`]), within bounds ([`engine`]). What cannot be served is an error that
+//! A template is parsed as Jinja2 parses it, rewritten for minijinja (`syntax`), and run with
+//! Python's values and operations (`runtime`, `filters`, `methods`, `tests`,
+//! `functions`, `format`), within bounds (`engine`). What cannot be served is an error that
 //! names the construct and the line; nothing in a template reaches files or the environment.
 
 mod convert;
