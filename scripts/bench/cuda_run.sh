@@ -7,8 +7,11 @@ set -euo pipefail
 from=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 to=/tmp/specc-cuda
 if [ ! -e $to/done ]; then
-    mkdir -p $to/mlx/lib $to/bin
+    rm -rf $to
+    mkdir -p $to
+    # First, since pip leaves out a package whose folder exists.
     python3 -m pip install -q --no-index --no-deps --no-compile --no-cache-dir --target $to "$from"/*.whl
+    mkdir -p $to/mlx/lib $to/bin
     xz -dc "$from/libmlx.so.xz" > $to/mlx/lib/libmlx.so
     tar -C $to/mlx -xJf "$from/include.tar.xz"
     tar -C $to -xJf "$from/libs.tar.xz"

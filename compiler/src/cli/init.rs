@@ -92,18 +92,20 @@ fn main() -> std::process::ExitCode {
 "#;
 
 fn spec(family: &str) -> String {
+    let library = specc::library::Library::builtin();
+    let base = library.generic().unwrap_or_default();
     format!(
-        r#"# What the family is. Everything not said here is llama's; `specc expand {family}` shows it all.
+        r#"# What the family is. Everything not said here is {base}'s; `specc expand {family}` shows it all.
 [family]
 name        = "{family}"
 model_types = ["{family}"]   # `model_type` of config.json
-extends     = "llama"
+extends     = "{base}"
 label       = "{label}"
 
 # [config]                  # keys of config.json: type, default (an expression), other places
 # rope_theta = {{ type = "float", default = 1e6 }}
 
-# [graph]                   # parameters of the blocks; `specc expand llama --emit graph` shows them
+# [graph]                   # parameters of the blocks; `specc expand {base} --emit graph` shows them
 # attention = {{ qk_norm = "head" }}
 
 # [weights]                 # tensors that are not wanted, other names for others

@@ -35,7 +35,10 @@ pub fn run(args: &NewArgs) -> Outcome {
     match &args.model {
         Some(folder) => with_model(&library, args, folder, &path),
         None => {
-            let from = args.from.as_deref().unwrap_or("llama");
+            let Some(from) = args.from.as_deref().or_else(|| library.generic()) else {
+                let message = "the library holds no family to start from".to_owned();
+                return Err(Failure::Message(message));
+            };
             let text = propose::plain(name, from);
             program::write(&path, &text)?;
             output::print(&format!("{} extends {from}\n", path.display()))

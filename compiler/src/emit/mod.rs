@@ -138,7 +138,7 @@ impl Emitter<'_> {
         )
     }
 
-    /// `specs/llama.graph:14`
+    /// `specs/acme.graph:14`
     fn place(&self, span: Span) -> String {
         let (line, _) = self.sources.line_column(span);
         format!("{}:{line}", self.sources.file(span.file).name)

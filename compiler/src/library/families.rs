@@ -199,7 +199,7 @@ fn graph_file(
     None
 }
 
-/// `[gguf] use = "llama"` takes a name map of the library; `use = ""` says the family has none.
+/// `[gguf] use = "acme"` takes a name map of the library; `use = ""` says the family has none.
 fn gguf(library: &Library, table: &mut Table, diags: &mut Vec<Diagnostic>) {
     let Some(at) = table.entries.iter().position(|(key, _)| key.name.node == "gguf") else {
         return;

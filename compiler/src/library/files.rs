@@ -61,7 +61,7 @@ impl Library {
         ));
     }
 
-    /// Adds one text under its name within a folder of specs, such as `llama.toml` or `std/ops.graph`.
+    /// Adds one text under its name within a folder of specs, such as `acme.toml` or `std/ops.graph`.
     pub fn add(&mut self, origin: Origin, key: &str, shown: &str, text: &str) {
         let (folder, name) = key.rsplit_once('/').unwrap_or(("", key));
         let Some((stem, kind)) = name.rsplit_once('.') else { return };

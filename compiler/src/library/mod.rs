@@ -123,6 +123,16 @@ impl Library {
         table.get("family")?.as_table()?.get("extends")?.as_str()
     }
 
+    /// The generic family, which new ones start from.
+    pub fn generic(&self) -> Option<&str> {
+        let tier = |document: &Document| {
+            let family = document.table.get("family")?.as_table()?;
+            Some(family.get("tier")?.as_str()? == "generic")
+        };
+        let found = self.families.iter().find(|(_, document)| tier(document) == Some(true));
+        found.map(|(name, _)| name.as_str())
+    }
+
     /// Reads a family with everything it inherits.
     ///
     /// # Errors
