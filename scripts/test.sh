@@ -6,7 +6,7 @@
 prepare
 chat_model
 embedding_model
-export SPECC_MODELS=$models CARGO_INCREMENTAL=0
+export SPECC_MODELS=$models SPECC_MINILM_DIR=$models/all-MiniLM-L6-v2 CARGO_INCREMENTAL=0
 
 say "format"
 cargo fmt --all --check
