@@ -195,7 +195,7 @@ fn files() {
     ];
     assert_snapshot!(rows.concat(), @r#"
     error: a.gguf: at byte 4: the file ends here, inside its header
-    error: b.gguf: No such file or directory (os error 2): No such file or directory (os error 2)
+    error: b.gguf: No such file or directory (os error 2)
     error: a.json: line 1, column 1: EOF while parsing an object at line 1 column 1
     error: b.json: expected a list of messages or an object of variables, found a number
     error: b.json: expected a list of messages or an object of variables, found a number

@@ -160,26 +160,18 @@ fn info_shows_what_is_kept() {
     [
       {
         "kind": "sliding",
-        "storage": {
-          "storage": "sliding",
-          "params": [
-            [
-              "window",
-              8
-            ]
-          ]
-        },
+        "window": 8,
+        "storage": "bf16",
         "bytes_per_token": 256,
+        "tokens_at_most": 8,
         "bytes_fixed": 0,
         "layers": 2
       },
       {
         "kind": "full",
-        "storage": {
-          "storage": "full",
-          "params": []
-        },
+        "storage": "bf16",
         "bytes_per_token": 256,
+        "tokens_at_most": null,
         "bytes_fixed": 0,
         "layers": 2
       }

@@ -49,7 +49,27 @@ fn cache_flags_stand_in_the_record() {
         .iter()
         .map(|flags| format!("{flags:<42}{}", key(flags)).trim_end().to_owned())
         .collect();
-    assert_snapshot!(table.join("\n"), @"");
+    assert_snapshot!(table.join("\n"), @r#"
+                                              bf16
+    --kv-quant off                            bf16
+    --kv-quant 4                              kv4-immediate
+    --kv-quant 4 --quantized-kv-start 0       kv4
+    --kv-quant 8 --quantized-kv-start 10      kv8-start10
+    --kv-quant 4 --kv-group 32                kv4-g32-immediate
+    --kv-quant turbo                          turbo-k8v3
+    --kv-quant turbo:k4v2                     turbo-k4v2
+    --kv-quant turbo:k9v2                     error: invalid value 'turbo:k9v2' for '--kv-quant <SCHEME>': turbo spec "turbo:k9v2": expected turbo or turbo:k<b>v<b> with keys of 2, 4, 5 or 8 bits and values of 2, 3, 4, 5 or 8
+    --kv-quant 7                              error: invalid value '7' for '--kv-quant <SCHEME>': expected off, config, 2, 3, 4, 5, 6, 8 or turbo[:kXvY]
+    --kv-quant config                         model has no kv_config.json (--kv-quant config)
+    --kv-quant turbo --kv-group 32            a KV group size goes with uniform bits, not with config or turbo
+    --kv-quant 4 --quantized-kv-start -1      quantizedKvStart must be a nonnegative integer
+    --paged-kv                                bf16-pages256
+    --paged-kv 16 --kv-quant 4                kv4-immediate-pages16
+    --paged-kv 0                              composition paged KV block size must be a positive integer
+    --max-kv 64                               bf16-max64
+    --max-kv 0                                composition max KV window must be a positive integer
+    --fused-sdpa maybe                        error: invalid value 'maybe' for '--fused-sdpa <on|off>': expected on or off
+    "#);
 }
 
 #[test]

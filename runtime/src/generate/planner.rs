@@ -113,7 +113,21 @@ mod tests {
             all(12, 0, 4, true, Some(12)),
             all(5, 0, 0, true, None),
         ];
-        insta::assert_snapshot!(rows.join("\n"), @"");
+        insta::assert_snapshot!(rows.join("\n"), @r"
+        0-1!
+        0-1 1-2!
+        0-4y 4-8 8-9!
+        0-4y 4-8y 8-9 9-10!
+        0-4y 4-8y 8-10!y
+        0-4y 4-8!y
+        7-9 9-10!
+        9-10!
+        0-4y 4-6*y 6-10y 10-11 11-12!
+        0-4y 4-8*y 8-12!y
+        6-10y 10-11 11-12!
+        0-4y 4-8y 8-11 11-12!
+        0-1y 1-2y 2-3y 3-4 4-5!
+        ");
     }
 
     #[test]
