@@ -27,6 +27,8 @@ pub struct PartSplitter {
     pending: String,
     /// Blanks of the answer or the thinking that are shown only when more follows.
     blanks: String,
+    /// Blanks before what may be a call: shown when it is none.
+    before_call: String,
     /// Nothing was shown since the last thinking or call, whose blanks are not the answer's.
     at_start: bool,
     /// How much of a call's text holds no end of it.
@@ -44,6 +46,7 @@ impl PartSplitter {
             mode: Mode::Answer,
             pending: String::new(),
             blanks: String::new(),
+            before_call: String::new(),
             at_start: false,
             searched: 0,
         }
@@ -142,7 +145,7 @@ impl PartSplitter {
         let rest = self.pending.split_off(at);
         let shown = std::mem::replace(&mut self.pending, rest);
         self.show(&shown, parts);
-        self.blanks.clear();
+        self.before_call = std::mem::take(&mut self.blanks);
         self.at_start = true;
         if let Some((open, close)) = openers.iter().find(|(open, _)| *open == marker) {
             // Some openers are the first words of the call itself.
@@ -243,6 +246,7 @@ impl PartSplitter {
                 self.at_start = false;
                 self.mode = Mode::Answer;
                 let close = if calls::closes_itself(close) { "" } else { close };
+                self.blanks = std::mem::take(&mut self.before_call);
                 self.show(&format!("{open}{whole}{close}"), parts);
             }
         }
