@@ -47,6 +47,15 @@ impl Backend {
         }
     }
 
+    /// Whether rows may be grouped by expert: the gathered product of grouped rows is wrong in
+    /// MLX 0.32.2's CUDA build (seen on an H200 at 48 rows and 4 experts), that of rows in order right.
+    pub fn groups_experts(self) -> bool {
+        match self {
+            Backend::Cpu | Backend::Metal => true,
+            Backend::Cuda => false,
+        }
+    }
+
     /// The table.
     pub fn policy(self) -> Policy {
         match self {
