@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 use crate::compile::{check, generate};
-use crate::diag::Diagnostic;
+use crate::diag::{Diagnostic, render};
 use crate::emit::EmitError;
 use crate::library::Library;
 
@@ -128,9 +128,11 @@ impl Build {
             }
         }
         if crate::diag::has_errors(&problems) {
-            let texts: Vec<String> =
-                problems.iter().map(|problem| brief(problem, &library)).collect();
-            return Err(BuildError::Specs(texts.join("\n")));
+            return Err(BuildError::Specs(render::all(
+                &library.sources,
+                &problems,
+                render::Style::Plain,
+            )));
         }
         // Targeted families are tried first.
         made.sort_by_key(|(_, checked)| {
@@ -164,18 +166,4 @@ fn write_changed(path: &Path, text: &str) -> Result<(), BuildError> {
     }
     fs::write(path, text)
         .map_err(|error| BuildError::File { path: path.display().to_string(), error })
-}
-
-fn brief(problem: &Diagnostic, library: &Library) -> String {
-    let (line, column) = library.sources.line_column(problem.primary.span);
-    let file = &library.sources.file(problem.primary.span.file).name;
-    let mut text = format!(
-        "error[{}]: {}\n  --> {file}:{line}:{column}",
-        problem.code.as_str(),
-        problem.message
-    );
-    for help in &problem.help {
-        let _ = write!(text, "\n  = help: {help}");
-    }
-    text
 }

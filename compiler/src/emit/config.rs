@@ -339,16 +339,7 @@ fn in_order<'k>(keys: &[&'k ConfigKey]) -> Vec<&'k ConfigKey> {
         if !seen.insert(&key.name.node) {
             return;
         }
-        let rope = key.rope.as_ref();
-        let parts = [
-            key.default.as_ref(),
-            key.value.as_ref(),
-            rope.and_then(|rope| rope.theta.as_ref()),
-            rope.and_then(|rope| rope.partial.as_ref()),
-            rope.and_then(|rope| rope.max_positions.as_ref()),
-            rope.and_then(|rope| rope.original.as_ref()),
-        ];
-        for expr in parts.into_iter().flatten() {
+        for expr in key.expressions() {
             crate::syntax::visit::names(expr, &mut |name| {
                 if let Some(needed) = keys.iter().find(|key| key.name.node == name.node) {
                     visit(needed, keys, seen, out);

@@ -6,8 +6,8 @@ use specc_checkpoint::map::Pattern;
 
 use crate::diag::{Code, Diagnostic};
 use crate::ir::{Scalar, ScalarType};
-use crate::lower::{ManifestScope, manifest_scalar};
-use crate::manifest::{ConfigKey, ConfigType, LayerKindRule, Manifest};
+use crate::lower::{ManifestScope, declared_scalar, manifest_scalar};
+use crate::manifest::{ConfigKey, LayerKindRule, Manifest};
 use crate::source::{Span, Spanned};
 use crate::syntax::ast::{Expr, ExprKind};
 use crate::weights;
@@ -61,10 +61,22 @@ impl Checker<'_> {
         for key in &manifest.config {
             let label = |word: &str| format!("the {word} of `{}`", key.name.node);
             if let Some(default) = &key.default {
-                self.fits(default, &wanted(key), key.nullable, &label("default"), key.name.span);
+                self.fits(
+                    default,
+                    &declared_scalar(key),
+                    key.nullable,
+                    &label("default"),
+                    key.name.span,
+                );
             }
             if let Some(value) = &key.value {
-                self.fits(value, &wanted(key), key.nullable, &label("value"), key.name.span);
+                self.fits(
+                    value,
+                    &declared_scalar(key),
+                    key.nullable,
+                    &label("value"),
+                    key.name.span,
+                );
             }
             if let Some(rope) = &key.rope {
                 let parts = [
@@ -240,35 +252,10 @@ fn names_of(scope: ManifestScope<'_>) -> String {
     format!("names here are the keys of [config], `model_type`{more}")
 }
 
-fn wanted(key: &ConfigKey) -> ScalarType {
-    let list = |inner| ScalarType::List(Box::new(inner));
-    match &key.ty {
-        ConfigType::Int => ScalarType::Int,
-        ConfigType::Float => ScalarType::Float,
-        ConfigType::Bool => ScalarType::Bool,
-        ConfigType::Str | ConfigType::Enum(_) => ScalarType::Str,
-        ConfigType::Ints => list(ScalarType::Int),
-        ConfigType::Floats => list(ScalarType::Float),
-        ConfigType::Strs => list(ScalarType::Str),
-        ConfigType::Bools => list(ScalarType::Bool),
-        ConfigType::Rope => ScalarType::Rope,
-        ConfigType::Json => ScalarType::Json,
-    }
-}
-
 /// The names a key's expressions read.
 fn needs(key: &ConfigKey) -> Vec<String> {
-    let rope = key.rope.as_ref();
-    let parts = [
-        key.default.as_ref(),
-        key.value.as_ref(),
-        rope.and_then(|rope| rope.theta.as_ref()),
-        rope.and_then(|rope| rope.partial.as_ref()),
-        rope.and_then(|rope| rope.max_positions.as_ref()),
-        rope.and_then(|rope| rope.original.as_ref()),
-    ];
     let mut names = Vec::new();
-    for expr in parts.into_iter().flatten() {
+    for expr in key.expressions() {
         crate::syntax::visit::names(expr, &mut |name| names.push(name.node.clone()));
     }
     names

@@ -40,7 +40,7 @@ impl Lowerer<'_> {
         let scope = frame.scopes.pop().unwrap_or_default();
         let (shapes, load) = result?;
         let results = match &ext.rule {
-            Some(rule) => self.rule(frame, rule, ext, &scope, span)?,
+            Some(rule) => self.rule(rule, ext, &scope, span)?,
             None => shapes,
         };
         let pass = match (ext.class.mixer, ext.class.position) {
@@ -262,9 +262,6 @@ impl Lowerer<'_> {
             );
             return None;
         }
-        // A default that is itself an optional of the same name in the config stays optional.
-        let kept = frame.scopes.pop();
-        frame.scopes.push(kept.clone().unwrap_or_default());
         self.argument(frame, param, default, None)
     }
 

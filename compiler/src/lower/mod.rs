@@ -25,7 +25,7 @@ use crate::syntax::ast::{Block, Expr, ExprKind, Extern, GraphFile};
 
 pub use call::plain;
 pub use names::variable as variable_name;
-pub use scalar::{ManifestScope, join, manifest_scalar, scalar_of_config};
+pub use scalar::{ManifestScope, declared_scalar, join, manifest_scalar, scalar_of_config};
 
 /// Blocks inside blocks deeper than this are refused; real models need fewer than ten.
 const MAX_DEPTH: usize = 64;

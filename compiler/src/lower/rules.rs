@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{Frame, Lowerer, Value};
+use super::{Lowerer, Value};
 use crate::diag::{Code, Diagnostic, one_of};
 use crate::shapes::{Poly, Shape, show};
 use crate::source::{Span, Spanned};
@@ -15,7 +15,6 @@ const RULES: [&str; 7] =
 impl Lowerer<'_> {
     pub(super) fn rule(
         &mut self,
-        frame: &mut Frame,
         rule: &Spanned<String>,
         ext: &Extern,
         args: &HashMap<String, Value>,
@@ -34,7 +33,7 @@ impl Lowerer<'_> {
             return None;
         };
         match rule.node.as_str() {
-            "split" => self.split_rule(frame, first, args, span),
+            "split" => self.split_rule(first, args, span),
             "entry" => {
                 let axis = self.axis(args, first.len(), span)?;
                 let mut shape = first.clone();
@@ -153,14 +152,12 @@ impl Lowerer<'_> {
 
     fn split_rule(
         &mut self,
-        frame: &mut Frame,
         shape: &Shape,
         args: &HashMap<String, Value>,
         span: Span,
     ) -> Option<Vec<Shape>> {
         let axis = self.axis(args, shape.len(), span)?;
         let sizes = self.sizes(args, "sizes", span)?;
-        let _ = frame;
         let sum = sizes.iter().try_fold(Poly::int(0), |sum, size| sum.add(size))?;
         let whole = shape.get(axis)?;
         if !self.facts.same(&sum, whole) {

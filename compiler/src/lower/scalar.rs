@@ -89,8 +89,14 @@ impl fmt::Display for ScalarType {
 
 /// The type a config key has in expressions.
 pub fn scalar_of_config(key: &ConfigKey) -> ScalarType {
+    let ty = declared_scalar(key);
+    if key.nullable && key.default.is_none() { ScalarType::Nullable(Box::new(ty)) } else { ty }
+}
+
+/// The type a config key declares, its `?` aside.
+pub fn declared_scalar(key: &ConfigKey) -> ScalarType {
     let list = |inner| ScalarType::List(Box::new(inner));
-    let ty = match &key.ty {
+    match &key.ty {
         ConfigType::Int => ScalarType::Int,
         ConfigType::Float => ScalarType::Float,
         ConfigType::Bool => ScalarType::Bool,
@@ -101,8 +107,7 @@ pub fn scalar_of_config(key: &ConfigKey) -> ScalarType {
         ConfigType::Bools => list(ScalarType::Bool),
         ConfigType::Rope => ScalarType::Rope,
         ConfigType::Json => ScalarType::Json,
-    };
-    if key.nullable && key.default.is_none() { ScalarType::Nullable(Box::new(ty)) } else { ty }
+    }
 }
 
 /// What a manifest expression may name beside the config keys.

@@ -121,6 +121,22 @@ pub struct ConfigKey {
     pub ignored: bool,
 }
 
+impl ConfigKey {
+    /// The expressions that its value may come from.
+    pub fn expressions(&self) -> impl Iterator<Item = &Expr> {
+        let rope = self.rope.as_ref();
+        let parts = [
+            self.default.as_ref(),
+            self.value.as_ref(),
+            rope.and_then(|rope| rope.theta.as_ref()),
+            rope.and_then(|rope| rope.partial.as_ref()),
+            rope.and_then(|rope| rope.max_positions.as_ref()),
+            rope.and_then(|rope| rope.original.as_ref()),
+        ];
+        parts.into_iter().flatten()
+    }
+}
+
 /// Extra words of a rope key.
 #[derive(Debug, Clone, Default)]
 pub struct RopeKey {
