@@ -25,7 +25,7 @@ def bench_folder():
 
 def workloads(asked):
     if asked.model:
-        return [{"name": asked.model.name, "flags": ["--model", str(asked.model)], "prompt": 512, "decode": 64,
+        return [{"name": asked.model.name, "flags": ["--model", str(asked.model)], "prompt": 128, "decode": 32,
                  "rows": 1, "peer": ["--dtype", "f32"]}]
     folder = bench_folder()
     listed = json.loads((folder / "workloads.json").read_text())

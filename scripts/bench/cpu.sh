@@ -17,10 +17,11 @@ if [ ! -e "$imported" ]; then
 fi
 
 peer=$cache/mlx-lm-0.32.2
-if [ ! -e "$peer/bin/mlx_lm" ]; then
+if ! "$peer/bin/python" -c "import mlx.core, mlx_lm" 2> /dev/null; then
     say "installing mlx-lm"
+    rm -rf "$peer"
     python3 -m venv "$peer"
-    "$peer/bin/pip" install -q "mlx-lm==0.32.2" "mlx-cpu==0.32.2"
+    "$peer/bin/pip" install -q "mlx-lm==0.32.2" "mlx[cpu]==0.32.2"
 fi
 
 compare=("$peer/bin/python" scripts/bench/compare.py --binary "$run" --pairs "$pairs" --device cpu)
