@@ -26,6 +26,9 @@ pub struct Policy {
     /// Depthwise convolutions become sums of shifted products: the convolution itself is three to
     /// six times slower.
     pub shift_convolutions: bool,
+    /// The gathered product of dense experts may be told that its rows are sorted by expert: so told,
+    /// MLX 0.32.2's CUDA build gives wrong values for rows that it gets right untold.
+    pub tell_sorted: bool,
 }
 
 impl Backend {
@@ -47,22 +50,22 @@ impl Backend {
         }
     }
 
-    /// Whether rows may be grouped by expert: the gathered product of grouped rows is wrong in
-    /// MLX 0.32.2's CUDA build (seen on an H200 at 48 rows and 4 experts), that of rows in order right.
-    pub fn groups_experts(self) -> bool {
-        match self {
-            Backend::Cpu | Backend::Metal => true,
-            Backend::Cuda => false,
-        }
-    }
-
     /// The table.
     pub fn policy(self) -> Policy {
         match self {
-            Backend::Cpu => Policy { dequantise: true, widen: true, shift_convolutions: true },
-            Backend::Metal | Backend::Cuda => {
-                Policy { dequantise: false, widen: false, shift_convolutions: false }
-            }
+            Backend::Cpu => Policy {
+                dequantise: true,
+                widen: true,
+                shift_convolutions: true,
+                tell_sorted: true,
+            },
+            Backend::Metal => Policy {
+                dequantise: false,
+                widen: false,
+                shift_convolutions: false,
+                tell_sorted: true,
+            },
+            Backend::Cuda => Policy { tell_sorted: false, ..Backend::Metal.policy() },
         }
     }
 }

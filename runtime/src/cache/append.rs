@@ -9,6 +9,8 @@ pub(super) struct AppendStore {
     /// Buffers of `capacity` columns; empty before the first append.
     planes: Planes,
     capacity: i32,
+    /// Columns that the next buffer holds at least.
+    least: i32,
     len: i32,
     step: i32,
     axis: usize,
@@ -16,7 +18,12 @@ pub(super) struct AppendStore {
 
 impl AppendStore {
     pub fn new(axis: usize, step: i32) -> Self {
-        AppendStore { planes: Vec::new(), capacity: 0, len: 0, step, axis }
+        AppendStore { planes: Vec::new(), capacity: 0, least: 0, len: 0, step, axis }
+    }
+
+    /// The next buffer has room for `columns` in all.
+    pub fn reserve(&mut self, columns: i32) {
+        self.least = columns;
     }
 
     /// Columns in use.
@@ -34,7 +41,7 @@ impl AppendStore {
         let Some(n) = new.first().map(|x| x.dim(self.axis as i32)) else { return Ok(()) };
         let needed = self.len + n;
         if needed > self.capacity {
-            let capacity = whole_steps(needed, self.step);
+            let capacity = whole_steps(needed.max(self.least), self.step);
             let source = if self.planes.is_empty() { new } else { &self.planes };
             // A fresh buffer takes only the types and widths of the first columns.
             let len = if self.planes.is_empty() { 0 } else { self.len };

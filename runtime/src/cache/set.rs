@@ -33,6 +33,17 @@ impl CacheSet {
         CacheSet { layers, line: Timeline::default(), armed: None, broken: None }
     }
 
+    /// Layers that keep all positions in one buffer make room for so many at their first append, which
+    /// spares growing. More than 2^30 are as 2^30.
+    pub fn reserve(&mut self, positions: usize) {
+        let columns = i32::try_from(positions).unwrap_or(i32::MAX).min(1 << 30);
+        for layer in &mut self.layers {
+            if let LayerCache::Tokens(cache) = layer {
+                cache.reserve(columns);
+            }
+        }
+    }
+
     /// Rows; 0 before the first pass.
     pub fn rows(&self) -> usize {
         self.line.rows()

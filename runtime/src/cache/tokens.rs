@@ -79,6 +79,13 @@ impl TokenCache {
         TokenCache { codes: codes.clone(), ..self.clone() }
     }
 
+    /// Makes room for so many columns at once, where all of them lie in one buffer.
+    pub(super) fn reserve(&mut self, columns: i32) {
+        if let Store::Append(store) = &mut self.store {
+            store.reserve(columns);
+        }
+    }
+
     /// Stores one array of each kind for the tokens of `span`.
     fn append(&mut self, arrays: &[&Array], span: &Span<'_>) -> Result<()> {
         let planes = self.codes.encode(arrays)?;

@@ -353,6 +353,9 @@ pub(super) struct BenchArgs {
     /// Tokens decoded
     #[arg(long, value_name = "N", default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..=1 << 24))]
     pub decode: u32,
+    /// Positions for which caches that keep all of them have room from the start
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1 << 24))]
+    pub allocate: Option<u32>,
     /// Measured runs, after one that warms up
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..))]
     pub repeat: u16,

@@ -24,7 +24,6 @@ pub(super) fn run(families: Families, args: &BenchArgs) -> anyhow::Result<()> {
     let model = model(families, args)?;
     let graph = model.graph().autoregressive()?;
     let Some(vocabulary) = model.vocabulary() else { bail!("the model's vocabulary is unknown") };
-    memory::reset_peak_memory()?;
     let activity = Activity::start("measuring".into());
     let mut runs = Vec::new();
     for repeat in 0..=u64::from(args.repeat) {
@@ -56,7 +55,9 @@ pub(super) fn run(families: Families, args: &BenchArgs) -> anyhow::Result<()> {
         "prefill_tps": round(rows * f64::from(args.prompt) / prefill, 1),
         "step_ms": round(step * 1e3, 4),
         "decode_tps": round(rows / step, 1),
-        "peak_gb": round(memory::peak_memory()? as f64 / 1e9, 3),
+        "peak_gb": round(median(&|r| r.peak) / 1e9, 3),
+        "cache_mb": round(median(&|r| r.cache) / 1e6, 3),
+        "step_mb": round(median(&|r| r.extra) / 1e6, 3),
         "build_ms": round(median(&|r| r.build) * 1e3, 4),
         "dispatch_ms": round(median(&|r| r.dispatch) * 1e3, 4),
         "wait_ms": round(median(&|r| r.wait) * 1e3, 4),
@@ -111,6 +112,12 @@ struct Run {
     dispatch: f64,
     /// Waiting for the token before.
     wait: f64,
+    /// Bytes that MLX held at most.
+    peak: f64,
+    /// Bytes of the caches at the end.
+    cache: f64,
+    /// Bytes held at most while decoding, beside what was held when it began.
+    extra: f64,
 }
 
 impl Run {
@@ -127,10 +134,16 @@ impl Run {
         let ids = random::randint::<_, i32>(0, vocabulary as i32, &[rows, prompt], &key)?;
         ids.eval()?;
         let mut caches = model.cache_plan().make();
+        if let Some(positions) = args.allocate {
+            caches.reserve(positions as usize);
+        }
+        memory::reset_peak_memory()?;
         let start = Instant::now();
         let mut token = read(graph, &mut caches, &ids)?;
         token.eval()?;
         memory::clear_cache()?;
+        let (reading, held) = (memory::peak_memory()?, memory::active_memory()?);
+        memory::reset_peak_memory()?;
         let first = Instant::now();
         let (mut build, mut dispatch, mut wait) = (0.0, 0.0, 0.0);
         for n in 1..=args.decode {
@@ -150,13 +163,19 @@ impl Run {
             }
         }
         token.eval()?;
+        let seconds = first.elapsed().as_secs_f64();
+        let most = memory::peak_memory()?;
+        let bytes = |x: &Array| x.nbytes() as f64;
         let steps = f64::from(args.decode);
         Ok(Run {
             prefill: (first - start).as_secs_f64(),
-            step: first.elapsed().as_secs_f64() / steps,
+            step: seconds / steps,
             build: build / steps,
             dispatch: dispatch / steps,
             wait: wait / steps,
+            peak: reading.max(most) as f64,
+            cache: caches.arrays().into_iter().map(bytes).sum(),
+            extra: most.saturating_sub(held) as f64,
         })
     }
 }

@@ -13,6 +13,8 @@ use crate::{Dtype, Result, ops};
 pub struct ExpertLinear {
     weight: Weight,
     bias: Option<Array>,
+    /// See [`Policy`](crate::backend::Policy).
+    tell_sorted: bool,
 }
 
 impl ExpertLinear {
@@ -31,7 +33,7 @@ impl ExpertLinear {
         let weight = ld.weight(name, &[experts, output, input])?;
         let bias =
             if bias { Some(ld.tensor(&format!("{name}.bias"), &[experts, output])?) } else { None };
-        Ok(ExpertLinear { weight, bias })
+        Ok(ExpertLinear { weight, bias, tell_sorted: ld.policy().tell_sorted })
     }
 
     /// Rows [N, in], each through the layer that `expert` \[N\] says -> [N, out].
@@ -44,6 +46,7 @@ impl ExpertLinear {
         let y = match &self.weight {
             Weight::Dense { array, kind } => {
                 let rows = alike(&rows, array)?;
+                let sorted = sorted && self.tell_sorted;
                 let y = mx::gather_mm(&rows, ops::swap(array, -1, -2)?, None, expert, sorted)?;
                 narrowed(y, x, widened(array, *kind))?
             }

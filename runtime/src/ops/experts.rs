@@ -3,7 +3,6 @@
 use mlx_rs::Array;
 use mlx_rs::ops as mx;
 
-use crate::backend::Backend;
 use crate::pass::{Pass, Phase};
 use crate::{Result, array, ops};
 
@@ -11,9 +10,7 @@ use crate::{Result, array, ops};
 /// of few tokens leave rows in order.
 pub(crate) fn grouped(phase: Phase) -> bool {
     match phase {
-        Phase::Prompt | Phase::MultiSequencePrompt | Phase::ReadBlock | Phase::Whole => {
-            Backend::current().is_ok_and(Backend::groups_experts)
-        }
+        Phase::Prompt | Phase::MultiSequencePrompt | Phase::ReadBlock | Phase::Whole => true,
         Phase::Decode | Phase::Verify | Phase::AppendKnown => false,
     }
 }
