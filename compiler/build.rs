@@ -1,4 +1,5 @@
-//! Embeds the library of specs, so that `extends = "llama"` works anywhere.
+//! Embeds the library of specs, so that `extends = "llama"` works anywhere, and the table of what was
+//! measured of its families.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -17,6 +18,14 @@ fn main() -> io::Result<()> {
         let _ = writeln!(code, "    ({name:?}, include_str!({:?})),", path.display().to_string());
     }
     code.push_str("];\n");
+    // What the tests measured of the families, where the table lies beside the compiler.
+    let table = specs.join("../docs/families.md");
+    println!("cargo::rerun-if-changed={}", table.display());
+    let text = match fs::canonicalize(&table) {
+        Ok(path) => format!("include_str!({:?})", path.display().to_string()),
+        Err(_) => "\"\"".to_owned(),
+    };
+    let _ = writeln!(code, "pub(crate) const MEASURED: &str = {text};");
     let out = PathBuf::from(var("OUT_DIR")?).join("embedded.rs");
     if fs::read_to_string(&out).ok().as_deref() != Some(code.as_str()) {
         fs::write(out, code)?;

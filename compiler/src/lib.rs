@@ -13,6 +13,7 @@ pub mod ir;
 pub mod library;
 pub mod lower;
 pub mod manifest;
+pub mod measured;
 pub mod model;
 pub mod propose;
 pub mod schema;

@@ -1,10 +1,14 @@
 //! `specc expand`
 
+use std::path::Path;
+
 use specc::compile;
+use specc::diag::Diagnostic;
 use specc::expr::{ConfigValues, LayerValues, evaluate, evaluate_layers};
 use specc::library::Library;
-use specc::show;
-use specc_checkpoint::config::ConfigFile;
+use specc::manifest::Manifest;
+use specc::show::{self, Numbers};
+use specc_checkpoint::config::{ConfigFile, Key};
 
 use super::{ExpandArgs, Failure, Format, Outcome, Stage, output};
 
@@ -20,34 +24,28 @@ pub fn run(args: &ExpandArgs) -> Outcome {
     };
     let model = match &args.config {
         None => None,
-        Some(path) => {
-            let config =
-                ConfigFile::read(path).map_err(|error| Failure::Message(error.to_string()))?;
-            let read =
-                || -> Result<(ConfigValues, Vec<LayerValues>), Vec<specc::diag::Diagnostic>> {
-                    let values = evaluate(&checked.manifest, &config)?;
-                    let layers = evaluate_layers(&checked.manifest, &values)?;
-                    Ok((values, layers))
-                };
-            match read() {
-                Ok(model) => Some(model),
-                Err(found) => return output::report(&library.sources, &found, Format::Text),
-            }
-        }
+        Some(path) => match read(&checked.manifest, path)? {
+            Ok(model) => Some(model),
+            Err(found) => return output::report(&library.sources, &found, Format::Text),
+        },
     };
-    let config = model.as_ref().map(|(config, _)| config);
+    let numbers = model.as_ref().map(Model::numbers);
+    let config = model.as_ref().map(|model| &model.config);
     let single = args.emit.len() == 1;
     for stage in &args.emit {
         let (title, text) = match stage {
             Stage::Spec => ("spec", spec(&library, &args.family, config)?),
             Stage::Graph => ("graph", show::graph(&checked.program, config)),
             Stage::Tensors => {
-                let model = model.as_ref().map(|(config, layers)| (config, layers.as_slice()));
+                let model = numbers.as_ref().map(|numbers| (numbers.config, numbers.layers));
                 ("tensors", show::tensors(&checked.program, model))
             }
             Stage::Caches => {
-                let layers = model.as_ref().map(|(_, layers)| layers.as_slice());
-                ("caches", show::caches(&library, &checked.manifest, layers))
+                let (manifest, program) = (&checked.manifest, &checked.program);
+                match show::caches(&library, manifest, program, numbers.as_ref()) {
+                    Ok(text) => ("caches", text),
+                    Err(found) => return output::report(&library.sources, &found, Format::Text),
+                }
             }
             Stage::Ast => {
                 ast(&library, &args.family)?;
@@ -69,6 +67,38 @@ pub fn run(args: &ExpandArgs) -> Outcome {
         }
     }
     Ok(())
+}
+
+/// What a config.json makes of a family.
+struct Model {
+    config: ConfigValues,
+    layers: Vec<LayerValues>,
+    dtype: String,
+}
+
+impl Model {
+    fn numbers(&self) -> Numbers<'_> {
+        let width = match self.dtype.as_str() {
+            "float32" => 4,
+            _ => 2,
+        };
+        Numbers { config: &self.config, layers: &self.layers, dtype: &self.dtype, width }
+    }
+}
+
+/// The model of a config.json; within, what the family finds wrong with it.
+fn read(manifest: &Manifest, path: &Path) -> Result<Result<Model, Vec<Diagnostic>>, Failure> {
+    let file = ConfigFile::read(path).map_err(|error| Failure::Message(error.to_string()))?;
+    // Checkpoints are stored in bfloat16 where they do not say otherwise.
+    let dtype =
+        file.under(&["text_config", ""]).json(Key::new("dtype").paths(&["dtype", "torch_dtype"]));
+    let dtype = dtype.and_then(|word| word.as_str()).unwrap_or("bfloat16").to_owned();
+    let values = || {
+        let config = evaluate(manifest, &file)?;
+        let layers = evaluate_layers(manifest, &config)?;
+        Ok(Model { config, layers, dtype })
+    };
+    Ok(values())
 }
 
 /// The merged manifest, and the values of its keys where a config is at hand.

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use specc::library::Library;
 use specc::manifest::{Manifest, Method, ONLY_KIND};
+use specc::measured::{Measured, measured};
 
 use super::{Format, ListArgs, Outcome, output};
 
@@ -11,7 +12,8 @@ struct Row {
     family: String,
     model_types: Vec<String>,
     method: &'static str,
-    fidelity: String,
+    reference: Option<String>,
+    measured: Option<Measured>,
     lines: usize,
     layers: Vec<String>,
 }
@@ -20,9 +22,10 @@ pub fn run(args: &ListArgs) -> Outcome {
     let library = output::library(&args.specs)?;
     let mut rows = Vec::new();
     let mut broken = Vec::new();
+    let measured = measured();
     for name in library.families() {
         match library.load_family(name) {
-            Ok((manifest, _)) => rows.push(row(&library, name, &manifest)),
+            Ok((manifest, _)) => rows.push(row(&library, name, &manifest, &measured)),
             Err(found) => broken.extend(found),
         }
     }
@@ -36,7 +39,7 @@ pub fn run(args: &ListArgs) -> Outcome {
     output::report(&library.sources, &broken, Format::Text)
 }
 
-fn row(library: &Library, name: &str, manifest: &Manifest) -> Row {
+fn row(library: &Library, name: &str, manifest: &Manifest, measured: &[Measured]) -> Row {
     let family = &manifest.family;
     let layers: BTreeSet<String> = manifest
         .layers
@@ -55,17 +58,15 @@ fn row(library: &Library, name: &str, manifest: &Manifest) -> Row {
             Method::Embedding => "embedding",
             Method::Denoising => "denoising",
         },
-        fidelity: match &family.fidelity.oracle {
-            Some(oracle) => format!("{} {oracle}", family.fidelity.tier),
-            None => family.fidelity.tier.clone(),
-        },
+        reference: family.fidelity.oracle.clone(),
+        measured: measured.iter().find(|row| row.family == name).cloned(),
         lines: library.spec_lines(name),
         layers: layers.into_iter().collect(),
     }
 }
 
 fn text(rows: &[Row]) -> String {
-    let head = ["family", "lines", "method", "fidelity", "model types", "layers: cache"]
+    let head = ["family", "lines", "method", "measured", "model types", "layers: cache"]
         .map(str::to_owned);
     let mut table = vec![head];
     for row in rows {
@@ -73,7 +74,7 @@ fn text(rows: &[Row]) -> String {
             row.family.clone(),
             row.lines.to_string(),
             row.method.to_owned(),
-            row.fidelity.clone(),
+            fidelity(row),
             row.model_types.join(", "),
             row.layers.join(", "),
         ]);
@@ -97,12 +98,27 @@ fn text(rows: &[Row]) -> String {
     out
 }
 
+/// The largest difference from a reference's numbers that the tests saw; nothing that they did not.
+fn fidelity(row: &Row) -> String {
+    let Some(found) = &row.measured else { return "not measured".to_owned() };
+    let plural = if found.cases == 1 { "model" } else { "models" };
+    format!("{:.1e} in {} {plural}", found.difference, found.cases)
+}
+
 fn json(row: &Row) -> String {
+    let measured = row.measured.as_ref().map(|found| {
+        serde_json::json!({
+            "cases": found.cases,
+            "largest_difference": found.difference,
+            "tolerance": found.tolerance,
+        })
+    });
     serde_json::json!({
         "family": row.family,
         "model_types": row.model_types,
         "method": row.method,
-        "fidelity": row.fidelity,
+        "reference": row.reference,
+        "measured": measured,
         "lines": row.lines,
         "layers": row.layers,
     })

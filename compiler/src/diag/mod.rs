@@ -94,6 +94,43 @@ impl Diagnostic {
         self
     }
 
+    /// The nearest known name, where one is near, as what was probably meant.
+    #[must_use]
+    pub fn did_you_mean<'a>(self, found: &str, known: impl IntoIterator<Item = &'a str>) -> Self {
+        match nearest(found, known) {
+            Some(near) => self.help(format!("did you mean `{near}`?")),
+            None => self,
+        }
+    }
+
+    /// The same, and other help where no name is near.
+    #[must_use]
+    pub fn did_you_mean_or<'a>(
+        self,
+        found: &str,
+        known: impl IntoIterator<Item = &'a str>,
+        help: impl FnOnce() -> String,
+    ) -> Self {
+        match nearest(found, known) {
+            Some(near) => self.help(format!("did you mean `{near}`?")),
+            None => self.help(help()),
+        }
+    }
+
+    /// The same for types, which may also be known by their names in other languages.
+    #[must_use]
+    pub(crate) fn did_you_mean_type(
+        self,
+        found: &str,
+        known: &[&'static str],
+        help: impl FnOnce() -> String,
+    ) -> Self {
+        match type_alias(found).filter(|name| known.contains(name)) {
+            Some(name) => self.help(format!("did you mean `{name}`?")),
+            None => self.did_you_mean_or(found, known.iter().copied(), help),
+        }
+    }
+
     /// A line of background.
     #[must_use]
     pub fn note(mut self, text: impl Into<String>) -> Self {
@@ -136,7 +173,7 @@ pub fn nearest<'a>(found: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
 }
 
 /// A type by the name it has in other languages.
-pub(crate) fn type_alias(word: &str) -> Option<&'static str> {
+fn type_alias(word: &str) -> Option<&'static str> {
     Some(match word.to_ascii_lowercase().as_str() {
         "integer" | "i32" | "i64" | "size" | "number" | "long" => "int",
         "boolean" | "flag" | "switch" => "bool",

@@ -3,7 +3,7 @@
 use super::value::Value;
 
 /// Functions on values alone.
-pub(crate) const NAMES: [&str; 11] =
+pub const NAMES: [&str; 11] =
     ["sqrt", "log", "floor", "ceil", "min", "max", "len", "abs", "int", "float", "bf16"];
 
 /// `a // b`, rounded down; none for 0 and on overflow.

@@ -10,5 +10,6 @@ mod value;
 pub use check::check_manifest;
 pub use config::{ConfigValues, evaluate};
 pub use eval::{Env, EvalError, eval, truth};
+pub use functions::NAMES as FUNCTIONS;
 pub use layers::{LayerValues, Scope, evaluate_layers};
 pub use value::Value;

@@ -219,20 +219,7 @@ impl<'a> Writer<'a> {
     }
 }
 
+/// Words before a bracket that no call starts with.
 fn is_keyword(word: &str) -> bool {
-    matches!(
-        word,
-        "if" | "else"
-            | "match"
-            | "for"
-            | "in"
-            | "and"
-            | "or"
-            | "not"
-            | "use"
-            | "block"
-            | "graph"
-            | "extern"
-            | "weights"
-    )
+    matches!(word, "weights" | "keeps") || crate::syntax::is_keyword(word)
 }

@@ -157,6 +157,19 @@ pub enum ScalarType {
     Nullable(Box<ScalarType>),
 }
 
+/// What a mixer stores for each row of a batch.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Kept {
+    /// Its name.
+    pub name: String,
+    /// Sizes of its axes but for rows and positions.
+    pub shape: Vec<Scalar>,
+    /// Whether it grows with the positions: one entry of this shape for each.
+    pub per_position: bool,
+    /// Kept in float32 rather than in the type of what is stored.
+    pub float32: bool,
+}
+
 /// A function of a struct over arrays.
 #[derive(Debug, Clone)]
 pub struct Method {
@@ -254,6 +267,8 @@ pub enum Statement {
         vars: Vec<Variable>,
         /// What is computed.
         op: Op,
+        /// What a mixer stores in the layer's cache.
+        keeps: Vec<Kept>,
         /// The place in the spec.
         span: Span,
     },

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Document, Graph, Library, top};
-use crate::diag::{Code, Diagnostic, has_errors, nearest};
+use crate::diag::{Code, Diagnostic, has_errors};
 use crate::manifest::merge::{alone, merge};
 use crate::manifest::tree::{Node, NodeKind, Table};
 use crate::manifest::{Manifest, inherited, load};
@@ -111,10 +111,9 @@ fn line<'a>(
                     span,
                     format!("no family is named `{name}`"),
                 );
-                diags.push(match library.nearest_family(&name) {
-                    Some(near) => error.help(format!("did you mean `{near}`?")),
-                    None => error.help("`specc list` shows the families there are"),
-                });
+                diags.push(error.did_you_mean_or(&name, library.families(), || {
+                    "`specc list` shows the families there are".to_owned()
+                }));
             }
             return line;
         };
@@ -192,10 +191,9 @@ fn graph_file(
         node.span,
         format!("no graph file is named `{file}`"),
     );
-    diags.push(match nearest(file, library.graphs.keys().map(String::as_str)) {
-        Some(near) => error.help(format!("did you mean `{near}`?")),
-        None => error.help("graph files stand beside the manifests, as NAME.graph"),
-    });
+    diags.push(error.did_you_mean_or(file, library.graphs.keys().map(String::as_str), || {
+        "graph files stand beside the manifests, as NAME.graph".to_owned()
+    }));
     None
 }
 
@@ -232,10 +230,9 @@ fn name_map(
             asked.span,
             format!("no GGUF name map is named `{name}`, or it extends itself"),
         );
-        diags.push(match nearest(name, library.gguf.keys().map(String::as_str)) {
-            Some(near) => error.help(format!("did you mean `{near}`?")),
-            None => error.help("name maps stand under gguf/ beside the manifests"),
-        });
+        diags.push(error.did_you_mean_or(name, library.gguf.keys().map(String::as_str), || {
+            "name maps stand under gguf/ beside the manifests".to_owned()
+        }));
         return None;
     };
     let mut table = document.table.clone();
@@ -261,10 +258,9 @@ fn check_caches(library: &Library, manifest: &Manifest, diags: &mut Vec<Diagnost
                 storage.span,
                 format!("no storage is named `{}`", storage.node),
             );
-            diags.push(match nearest(&storage.node, known()) {
-                Some(near) => error.help(format!("did you mean `{near}`?")),
-                None => error.help(format!("storages are {}", crate::diag::one_of(known()))),
-            });
+            diags.push(error.did_you_mean_or(&storage.node, known(), || {
+                format!("storages are {}", crate::diag::one_of(known()))
+            }));
             continue;
         };
         let names = || layout.params.iter().map(|param| param.name.node.as_str());
@@ -277,11 +273,14 @@ fn check_caches(library: &Library, manifest: &Manifest, diags: &mut Vec<Diagnost
                 name.span,
                 format!("storage `{}` has no parameter `{}`", storage.node, name.node),
             );
-            diags.push(match nearest(&name.node, names()) {
-                Some(near) => error.help(format!("did you mean `{near}`?")),
-                None if layout.params.is_empty() => error.help("it takes none"),
-                None => error.help(format!("it takes {}", crate::diag::one_of(names()))),
-            });
+            diags.push(error.did_you_mean_or(
+                &name.node,
+                names(),
+                || match layout.params.is_empty() {
+                    true => "it takes none".to_owned(),
+                    false => format!("it takes {}", crate::diag::one_of(names())),
+                },
+            ));
         }
         for param in layout.params.iter().filter(|param| param.default.is_none()) {
             if !kind.params.iter().any(|(name, _)| name.node == param.name.node) {

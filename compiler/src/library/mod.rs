@@ -8,12 +8,14 @@ mod files;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::diag::{Code, Diagnostic, nearest};
+use crate::diag::{Code, Diagnostic};
 use crate::manifest::Manifest;
 use crate::manifest::cache::CacheLayout;
 use crate::manifest::tree::Table;
 use crate::source::{FileId, Sources, Span};
 use crate::syntax::ast::GraphFile;
+
+pub(crate) use embedded::MEASURED;
 
 /// Where a document came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -182,10 +184,6 @@ impl Library {
     /// What keeps the inheritance from being applied.
     pub fn resolved(&self, family: &str) -> Result<toml::Table, Vec<Diagnostic>> {
         families::resolved(self, family)
-    }
-
-    fn nearest_family(&self, name: &str) -> Option<&str> {
-        nearest(name, self.families())
     }
 }
 

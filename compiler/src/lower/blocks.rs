@@ -2,165 +2,18 @@
 
 use std::collections::HashMap;
 
-use super::externs::Bound;
-use super::{FieldHome, Frame, Lowerer, MAX_DEPTH, Value, names};
+use super::call::plain;
+use super::frame::Frame;
+use super::sizes::Bound;
+use super::value::{Value, flatten, new_id};
+use super::{Lowerer, MAX_DEPTH, names};
 use crate::diag::{Code, Diagnostic};
-use crate::ir::{FieldKind, Home, Method, Op, Operand, PassUse, Program, Scalar, Statement};
-use crate::ir::{Struct, StructId, Variable};
-use crate::manifest::Method as RunMethod;
-use crate::shapes::{Poly, Shape};
+use crate::ir::{FieldKind, Method, Op, Operand, Scalar, Statement, Struct, StructId, Variable};
+use crate::shapes::Shape;
 use crate::source::{Span, Spanned};
-use crate::syntax::ast::{Block, Body, Call, Dim, Expr, ExprKind, ParamType};
+use crate::syntax::ast::{Block, Call, Expr, ExprKind, ParamType};
 
 impl Lowerer<'_> {
-    /// The whole model: one struct whose methods are the family's graphs.
-    pub(super) fn model(&mut self) -> Option<Program> {
-        self.check_graphs();
-        let mut frame = Frame::new("Model", false);
-        let mut methods = Vec::new();
-        let graphs = std::mem::take(&mut self.graphs);
-        for graph in &graphs {
-            if let Some(method) = self.graph(&mut frame, graph) {
-                methods.push(method);
-            }
-        }
-        if methods.len() != graphs.len() {
-            return None;
-        }
-        let fields = frame.homes.pop().map(|home| home.fields).unwrap_or_default();
-        self.structs.push(Struct {
-            name: "Model".to_owned(),
-            block: "graph".to_owned(),
-            doc: graphs.first().map(|graph| graph.doc.clone()).unwrap_or_default(),
-            span: graphs.first()?.span,
-            fields,
-            needs_layer: false,
-            indices: Vec::new(),
-            methods,
-        });
-        Some(Program {
-            structs: std::mem::take(&mut self.structs),
-            externs: std::mem::take(&mut self.used_externs),
-        })
-    }
-
-    fn check_graphs(&mut self) {
-        let method = &self.manifest.family.method;
-        let wanted: &[&str] = match method.node {
-            RunMethod::Autoregressive => &["hidden", "logits"],
-            RunMethod::Embedding => &["hidden"],
-            RunMethod::Denoising => &["encode", "denoise", "soft_embeddings"],
-        };
-        // Graphs of a base that the method does not run are left out.
-        self.graphs.retain(|graph| wanted.contains(&graph.name.node.as_str()));
-        for name in wanted {
-            if self.graphs.iter().any(|graph| graph.name.node == *name) {
-                continue;
-            }
-            let error = Diagnostic::error(
-                Code::MissingGraph,
-                self.manifest.family.name.span,
-                format!("the family has no graph `{name}`"),
-            )
-            .note(format!("its method needs the graphs {}", wanted.join(", ")))
-            .help(format!("write `graph {name}(...) {{ ... }}` in its graph file, or extend a family that has one"));
-            self.diagnostics.push(error);
-        }
-    }
-
-    fn graph(&mut self, frame: &mut Frame, graph: &Block) -> Option<Method> {
-        frame.scopes = vec![HashMap::new()];
-        frame.bodies = vec![Vec::new()];
-        frame.used.clear();
-        frame.pass = PassUse::No;
-        frame.homes.truncate(1);
-        frame.bound.clear();
-        let mut params = Vec::new();
-        let mut shapes = Bound::default();
-        for param in &graph.params {
-            let Some(ty) = &param.ty else {
-                let message =
-                    format!("give `{}` its shape: `{}: [B, L]`", param.name.node, param.name.node);
-                self.error(Code::WrongArguments, param.name.span, message);
-                return None;
-            };
-            let optional = matches!(ty.node, ParamType::Optional(_));
-            let ParamType::Tensor(dims) = super::call::plain(&ty.node) else {
-                self.error(
-                    Code::WrongType,
-                    ty.span,
-                    "a graph takes arrays: give a shape such as `[B, L]`",
-                );
-                return None;
-            };
-            let shape = self.declared_shape(frame, dims, ty.span, &mut shapes)?;
-            let value =
-                self.parameter(frame, &param.name.node, shape, (optional, None), &mut params);
-            frame.set(&param.name.node, value);
-        }
-        let result = self.body(frame, &graph.body, None)?;
-        let result = self.block_result(graph, result)?;
-        self.check_result(frame, graph, &result, &mut shapes)?;
-        let results = self.operands(result, graph.name.span)?;
-        Some(Method {
-            name: graph.name.node.clone(),
-            doc: graph.doc.clone(),
-            params,
-            pass: frame.pass,
-            body: frame.bodies.pop().unwrap_or_default(),
-            results,
-            span: graph.span,
-        })
-    }
-
-    /// A shape whose names are new: `B`, `L` and config names.
-    fn declared_shape(
-        &mut self,
-        frame: &mut Frame,
-        dims: &[Dim],
-        span: Span,
-        bound: &mut Bound,
-    ) -> Option<Shape> {
-        let mut shape = Shape::new();
-        for dim in dims {
-            match dim {
-                Dim::Rest(_) => {
-                    self.error(
-                        Code::WrongType,
-                        span,
-                        "a graph's arrays have all their axes written out",
-                    );
-                    return None;
-                }
-                Dim::Expr(expr) => match &expr.kind {
-                    ExprKind::Name(name) if !self.resolves(frame, name) => {
-                        bound.sizes.insert(name.clone(), Poly::atom(name.clone()));
-                        shape.push(Poly::atom(name.clone()));
-                    }
-                    _ => {
-                        let scalar = self.scalar(frame, expr)?;
-                        shape.push(self.facts.poly(&scalar.expr));
-                    }
-                },
-            }
-        }
-        Some(shape)
-    }
-
-    fn parameter(
-        &mut self,
-        frame: &mut Frame,
-        name: &str,
-        shape: Shape,
-        (optional, present): (bool, Option<Box<Scalar>>),
-        params: &mut Vec<Variable>,
-    ) -> Value {
-        let rust = frame.variable(name);
-        params.push(Variable { name: rust.clone(), shape: shape.clone(), optional });
-        let operand = Operand::Variable { name: rust, borrowed: true, optional };
-        Value::Array { operand, shape, optional, present, id: super::new_id() }
-    }
-
     pub(super) fn call_block(
         &mut self,
         frame: &mut Frame,
@@ -223,7 +76,7 @@ impl Lowerer<'_> {
         let mut fine = true;
         for param in &block.params {
             let Some(ty) = &param.ty else { continue };
-            let ParamType::Tensor(dims) = super::call::plain(&ty.node) else { continue };
+            let ParamType::Tensor(dims) = plain(&ty.node) else { continue };
             let Some(Value::Array { shape, .. }) = frame.find(&param.name.node).cloned() else {
                 continue;
             };
@@ -231,6 +84,20 @@ impl Lowerer<'_> {
                 self.unify(frame, dims, &shape, &mut shapes, (ty.span, &param.name.node)).is_some();
         }
         fine.then_some(())
+    }
+
+    pub(super) fn parameter(
+        &mut self,
+        frame: &mut Frame,
+        name: &str,
+        shape: Shape,
+        (optional, present): (bool, Option<Box<Scalar>>),
+        params: &mut Vec<Variable>,
+    ) -> Value {
+        let rust = frame.variable(name);
+        params.push(Variable { name: rust.clone(), shape: shape.clone(), optional });
+        let operand = Operand::Variable { name: rust, borrowed: true, optional };
+        Value::Array { operand, shape, optional, present, id: new_id() }
     }
 
     fn inline(
@@ -303,7 +170,7 @@ impl Lowerer<'_> {
             vars.push(variable);
         }
         let op = Op::Forward { field, pass, slot: false, args };
-        frame.push(Statement::Let { vars, op, span });
+        frame.push(Statement::Let { vars, op, keeps: Vec::new(), span });
         Some(if single { values.remove(0) } else { Value::Tuple(values) })
     }
 
@@ -396,134 +263,5 @@ impl Lowerer<'_> {
             }
         }
         key
-    }
-
-    /// The statements of a body and its value.
-    pub(super) fn body(
-        &mut self,
-        frame: &mut Frame,
-        body: &Body,
-        hint: Option<&str>,
-    ) -> Option<Value> {
-        let mut fine = true;
-        let outer_names = std::mem::take(&mut frame.tuple_names);
-        for statement in &body.statements {
-            fine &= self.statement(frame, statement).is_some();
-        }
-        frame.tuple_names = outer_names;
-        let value = match &body.result {
-            Some(result) => self.expr(frame, result, hint),
-            None => Some(Value::None),
-        };
-        value.filter(|_| fine)
-    }
-
-    fn block_result(&mut self, block: &Block, value: Value) -> Option<Value> {
-        let fine = match &value {
-            Value::Tuple(values) => !values.is_empty(),
-            Value::None | Value::Broken(_) => false,
-            Value::Array { .. } | Value::Scalar(_) => true,
-        };
-        if fine {
-            return Some(value);
-        }
-        self.diagnostics.push(
-            Diagnostic::error(
-                Code::WrongTuple,
-                block.body.span,
-                format!("`{}` ends without a value", block.name.node),
-            )
-            .help("the last line of a block is what it computes: end it with an expression"),
-        );
-        None
-    }
-
-    fn check_result(
-        &mut self,
-        frame: &mut Frame,
-        block: &Block,
-        value: &Value,
-        shapes: &mut Bound,
-    ) -> Option<()> {
-        let Some(declared) = &block.result else { return Some(()) };
-        // Names of the parameters' shapes stand for the same sizes in the result.
-        for param in &block.params {
-            let Some(ty) = &param.ty else { continue };
-            if let ParamType::Tensor(dims) = super::call::plain(&ty.node)
-                && let Some(Value::Array { shape, .. }) =
-                    frame.scopes.last().and_then(|s| s.get(&param.name.node)).cloned()
-            {
-                let kept = self.diagnostics.len();
-                self.unify(frame, dims, &shape, shapes, (ty.span, &param.name.node));
-                self.diagnostics.truncate(kept);
-            }
-        }
-        let values = flatten(value.clone());
-        if declared.len() != values.len() {
-            let at = declared.first().map_or(block.name.span, |shape| shape.span);
-            self.diagnostics.push(Diagnostic::error(
-                Code::WrongTuple,
-                at,
-                format!(
-                    "`{}` declares {} value(s) and computes {}",
-                    block.name.node,
-                    declared.len(),
-                    values.len()
-                ),
-            ));
-            return None;
-        }
-        let mut fine = true;
-        for (shape_declared, value) in declared.iter().zip(values) {
-            let Value::Array { shape, .. } = &value else { continue };
-            let at = (shape_declared.span, "the result");
-            fine &= self.unify(frame, &shape_declared.node, shape, shapes, at).is_some();
-        }
-        fine.then_some(())
-    }
-
-    /// Operands of a block's values.
-    fn operands(&mut self, value: Value, span: Span) -> Option<Vec<Operand>> {
-        flatten(value)
-            .into_iter()
-            .map(|value| match value {
-                Value::Array { operand, .. } => Some(operand),
-                _ => {
-                    self.error(
-                        Code::WrongType,
-                        span,
-                        "a block under a path, and a graph, compute arrays only",
-                    );
-                    None
-                }
-            })
-            .collect()
-    }
-}
-
-impl Frame {
-    /// Whether the layers' loop is in this very function.
-    pub(super) fn own_layers(&self) -> bool {
-        self.layer_loop
-    }
-
-    /// Opens a set of fields for an arm or a round.
-    pub(super) fn open(&mut self, home: Home) {
-        self.homes.push(FieldHome { home, fields: Vec::new() });
-        self.bodies.push(Vec::new());
-    }
-
-    /// Closes it: its fields and statements.
-    pub(super) fn close(&mut self) -> (Vec<crate::ir::Field>, Vec<Statement>) {
-        let fields = self.homes.pop().map(|home| home.fields).unwrap_or_default();
-        (fields, self.bodies.pop().unwrap_or_default())
-    }
-}
-
-/// The values of a tuple, or the one value.
-pub(super) fn flatten(value: Value) -> Vec<Value> {
-    match value {
-        Value::Tuple(values) => values.into_iter().flat_map(flatten).collect(),
-        other => vec![other],
     }
 }

@@ -2,7 +2,10 @@
 
 use std::collections::HashMap;
 
-use super::{Frame, Lowerer, Value, mentions, suggest};
+use super::arithmetic::truth;
+use super::frame::Frame;
+use super::value::Value;
+use super::{Lowerer, mentions};
 use crate::diag::{Code, Diagnostic, one_of};
 use crate::ir::{Scalar, ScalarType};
 use crate::source::{Span, Spanned};
@@ -47,7 +50,7 @@ impl Lowerer<'_> {
             call.callee.span,
             format!("no block or op is named `{name}`"),
         );
-        self.diagnostics.push(suggest(error, name, known.iter().map(String::as_str)));
+        self.diagnostics.push(error.did_you_mean(name, known.iter().map(String::as_str)));
         None
     }
 
@@ -93,7 +96,7 @@ impl Lowerer<'_> {
                         )
                         .label(defined, format!("`{what}` is defined here"));
                         let known = params.iter().map(|param| param.name.node.as_str());
-                        self.diagnostics.push(suggest(error, &name.node, known));
+                        self.diagnostics.push(error.did_you_mean(&name.node, known));
                         fine = false;
                         continue;
                     }
@@ -179,7 +182,7 @@ impl Lowerer<'_> {
             )
             .here(format!("`{word}` is none of them"))
             .label(param.name.span, "the words are listed here");
-            self.diagnostics.push(suggest(error, word, words.iter().map(String::as_str)));
+            self.diagnostics.push(error.did_you_mean(word, words.iter().map(String::as_str)));
             return None;
         }
         if matches!(ty.map(plain), Some(ParamType::Path | ParamType::Str))
@@ -238,7 +241,7 @@ impl Lowerer<'_> {
             if *wanted == ParamType::Bool
                 && let Value::Scalar(scalar) = value
             {
-                return Some(Value::Scalar(super::scalar::truth(scalar)));
+                return Some(Value::Scalar(truth(scalar)));
             }
             return Some(value);
         }

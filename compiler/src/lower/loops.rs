@@ -1,85 +1,16 @@
-//! Statements: assignments, choices, and loops over layers or numbers.
+//! `for`: over the layers or over numbers, handing arrays from round to round.
 
-use super::{Frame, Lowerer, Value};
+use super::frame::Frame;
+use super::value::Value;
+use super::{Lowerer, names};
 use crate::diag::{Code, Diagnostic};
 use crate::ir::{Field, FieldKind, Home, Op, Operand, Over, Statement, Variable};
 use crate::shapes::{Shape, show};
 use crate::source::{Span, Spanned};
-use crate::syntax::ast::{Body, Expr, Range, Statement as Written};
+use crate::syntax::ast::{Body, Range};
 
 impl Lowerer<'_> {
-    pub(super) fn statement(&mut self, frame: &mut Frame, statement: &Written) -> Option<()> {
-        match statement {
-            Written::Assign { targets, value, span } => self.assign(frame, targets, value, *span),
-            Written::Choice(choice) => self.choice(frame, choice, None, false).map(|_| ()),
-            Written::For { index, over, body, span } => {
-                self.repeat(frame, index, over, body, *span)
-            }
-        }
-    }
-
-    fn assign(
-        &mut self,
-        frame: &mut Frame,
-        targets: &[Spanned<String>],
-        value: &Expr,
-        span: Span,
-    ) -> Option<()> {
-        for target in targets {
-            let index = frame.visible.contains(&target.node);
-            if self.config.contains_key(target.node.as_str()) || index {
-                self.diagnostics.push(
-                    Diagnostic::error(
-                        Code::DefinedTwice,
-                        target.span,
-                        format!("`{}` is a config key or a loop index already", target.node),
-                    )
-                    .help("give the variable another name"),
-                );
-                return None;
-            }
-        }
-        if let [target] = targets {
-            let found = self.expr(frame, value, Some(&target.node));
-            let done = found.is_some();
-            // A name whose value failed stays quiet: the failure is noted already.
-            frame.set(&target.node, found.unwrap_or_else(|| Value::Broken(Vec::new())));
-            return done.then_some(());
-        }
-        frame.tuple_names = targets.iter().map(|target| target.node.clone()).collect();
-        let found = self.expr(frame, value, None);
-        frame.tuple_names.clear();
-        let Some(found) = found else {
-            for target in targets {
-                frame.set(&target.node, Value::Broken(Vec::new()));
-            }
-            return None;
-        };
-        match found {
-            Value::Tuple(values) if values.len() == targets.len() => {
-                for (target, value) in targets.iter().zip(values) {
-                    if target.node != "_" {
-                        frame.set(&target.node, value);
-                    }
-                }
-                Some(())
-            }
-            other => {
-                let count = match &other {
-                    Value::Tuple(values) => values.len(),
-                    _ => 1,
-                };
-                let message = format!("{} names for {count} value(s)", targets.len());
-                self.diagnostics.push(
-                    Diagnostic::error(Code::WrongTuple, span, message)
-                        .label(value.span, format!("this yields {count} value(s)")),
-                );
-                None
-            }
-        }
-    }
-
-    fn repeat(
+    pub(super) fn repeat(
         &mut self,
         frame: &mut Frame,
         index: &Spanned<String>,
@@ -204,7 +135,7 @@ impl Lowerer<'_> {
             uses_index |= args.iter().any(|arg| *arg == Operand::Index(index.node.clone()));
         });
         let mut struct_name =
-            format!("{}Item", super::names::type_name(&format!("{}_{wanted}", frame.owner)));
+            format!("{}Item", names::type_name(&format!("{}_{wanted}", frame.owner)));
         while !single && !self.names.insert(struct_name.clone()) {
             struct_name.push('2');
         }

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::{Lowerer, Value};
+use super::Lowerer;
+use super::value::Value;
 use crate::diag::{Code, Diagnostic, one_of};
 use crate::shapes::{Poly, Shape, show};
 use crate::source::{Span, Spanned};

@@ -4,7 +4,7 @@ use super::family::as_table;
 use super::reader::{Fields, expr, key_expr, literal, text, word, wrong};
 use super::tree::{Key, Node, NodeKind, Table};
 use super::{BlockSetting, Check, ConfigKey, ConfigType, RopeKey};
-use crate::diag::{Code, Diagnostic, nearest, one_of};
+use crate::diag::{Code, Diagnostic, one_of};
 use crate::source::Spanned;
 use crate::syntax::ast::{Expr, ExprKind};
 
@@ -208,12 +208,9 @@ fn config_type(
                 word.span,
                 format!("unknown type {:?}", word.node),
             );
-            let alias = crate::diag::type_alias(plain).filter(|name| TYPES.contains(name));
-            diags.push(match alias.or_else(|| nearest(plain, TYPES)) {
-                Some(near) => error.help(format!("did you mean `{near}`?")),
-                None => error
-                    .help(format!("types are {}; a `?` behind one lets it be null", one_of(TYPES))),
-            });
+            diags.push(error.did_you_mean_type(plain, &TYPES, || {
+                format!("types are {}; a `?` behind one lets it be null", one_of(TYPES))
+            }));
             return None;
         }
     };

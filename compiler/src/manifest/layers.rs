@@ -4,7 +4,7 @@ use super::config::{is_name, value};
 use super::reader::{Fields, expr, text, texts, wrong};
 use super::tree::{Key, Node, NodeKind, Table};
 use super::{LayerKind, LayerKindRule, Layers};
-use crate::diag::{Code, Diagnostic, nearest};
+use crate::diag::{Code, Diagnostic};
 use crate::source::{Span, Spanned};
 use crate::syntax::ast::{Expr, ExprKind};
 
@@ -184,10 +184,9 @@ pub(super) fn check_kinds(layers: &Layers, diags: &mut Vec<Diagnostic>) {
             span,
             format!("no [layers.{word}] says what such a layer is"),
         );
-        diags.push(match nearest(word, known()) {
-            Some(near) => error.help(format!("did you mean `{near}`?")),
-            None => error.help(format!("declare it: [layers.{word}] cache = \"full\"")),
-        });
+        diags.push(error.did_you_mean_or(word, known(), || {
+            format!("declare it: [layers.{word}] cache = \"full\"")
+        }));
     };
     match &layers.kind {
         Some(LayerKindRule::Pattern(words)) => {

@@ -1,7 +1,7 @@
 //! `extends`: a document laid over its base.
 
 use super::tree::{Key, Node, NodeKind, Table};
-use crate::diag::{Code, Diagnostic, nearest};
+use crate::diag::{Code, Diagnostic};
 
 /// The element of a list that stands for the base's elements.
 const INHERITED: &str = "...";
@@ -90,13 +90,10 @@ fn removes(node: &Node) -> bool {
 
 fn nothing_to_remove(key: &Key, node: &Node, base: &Table) -> Diagnostic {
     let name = &key.name.node;
-    let mut error = Diagnostic::error(
+    let error = Diagnostic::error(
         Code::NoBase,
         key.name.span.to(node.span),
         format!("`{name}` cannot be removed: the base has no such key"),
     );
-    if let Some(near) = nearest(name, base.names()) {
-        error = error.help(format!("did you mean `{near}`?"));
-    }
-    error
+    error.did_you_mean(name, base.names())
 }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::tree::{Key, Node, NodeKind, Table};
-use crate::diag::{Code, Diagnostic, nearest, one_of};
+use crate::diag::{Code, Diagnostic, one_of};
 use crate::source::{Span, Spanned};
 use crate::syntax::ast::{Expr, ExprKind, UnaryOp};
 use crate::syntax::parse_expr_at;
@@ -115,10 +115,7 @@ pub(super) fn unknown_key(key: &Key, place: &str, known: &[&str]) -> Diagnostic 
     let name = &key.name.node;
     let error =
         Diagnostic::error(Code::UnknownKey, key.name.span, format!("{place} has no key `{name}`"));
-    match nearest(name, known.iter().copied()) {
-        Some(near) => error.help(format!("did you mean `{near}`?")),
-        None => error.help(format!("known keys: {}", list(known))),
-    }
+    error.did_you_mean_or(name, known.iter().copied(), || format!("known keys: {}", list(known)))
 }
 
 fn list(names: &[&str]) -> String {
@@ -171,15 +168,12 @@ pub(super) fn word<T: Copy>(
         return Some(*found);
     }
     let names = || words.iter().map(|(word, _)| *word);
-    let mut error = Diagnostic::error(
+    let error = Diagnostic::error(
         Code::WrongValue,
         value.span,
         format!("`{key}` must be {}, found {:?}", one_of(names()), value.node),
     );
-    if let Some(near) = nearest(&value.node, names()) {
-        error = error.help(format!("did you mean `{near}`?"));
-    }
-    diags.push(error);
+    diags.push(error.did_you_mean(&value.node, names()));
     None
 }
 

@@ -34,44 +34,41 @@ fn prefix(
     node: &Node,
     diags: &mut Vec<Diagnostic>,
 ) -> Option<(Spanned<String>, String)> {
-    match &node.kind {
-        NodeKind::Str { .. } => Some((text(node, key, diags)?, String::new())),
-        NodeKind::Table(table) => {
-            let mut fields = Fields::new(table, node.span, "a prefix");
-            let from = fields.text("from", diags);
-            let to = fields.text("to", diags);
-            if fields.get("from").is_none() {
-                fields.missing(
-                    "from",
-                    "{ from = \"model.language_model.\", to = \"model.\" }",
-                    diags,
-                );
-            }
-            fields.finish(diags);
-            Some((from?, to.map(|to| to.node).unwrap_or_default()))
-        }
-        _ => wrong(node, key, "texts, or tables `{ from = \"..\", to = \"..\" }`", diags),
-    }
+    let shape = ("a prefix", "from", r#"{ from = "model.language_model.", to = "model." }"#);
+    let (from, to) = text_or_table(key, node, shape, diags, |fields, diags| {
+        fields.text("to", diags).map(|to| to.node)
+    })?;
+    Some((from, to.unwrap_or_default()))
 }
 
 fn drop_rule(key: &Key, node: &Node, diags: &mut Vec<Diagnostic>) -> Option<WeightDrop> {
+    let shape = ("a drop", "name", r#"{ name = "lm_head.*", when = "tie_word_embeddings" }"#);
+    let (pattern, when) =
+        text_or_table(key, node, shape, diags, |fields, diags| fields.expr("when", diags))?;
+    Some(WeightDrop { pattern, when })
+}
+
+/// A text that stands alone or, in a table with more, under a key of its own.
+fn text_or_table<T>(
+    key: &Key,
+    node: &Node,
+    (what, name, example): (&str, &'static str, &str),
+    diags: &mut Vec<Diagnostic>,
+    more: impl FnOnce(&mut Fields<'_>, &mut Vec<Diagnostic>) -> Option<T>,
+) -> Option<(Spanned<String>, Option<T>)> {
     match &node.kind {
-        NodeKind::Str { .. } => Some(WeightDrop { pattern: text(node, key, diags)?, when: None }),
+        NodeKind::Str { .. } => Some((text(node, key, diags)?, None)),
         NodeKind::Table(table) => {
-            let mut fields = Fields::new(table, node.span, "a drop");
-            let pattern = fields.text("name", diags);
-            let when = fields.expr("when", diags);
-            if fields.get("name").is_none() {
-                fields.missing(
-                    "name",
-                    "{ name = \"lm_head.*\", when = \"tie_word_embeddings\" }",
-                    diags,
-                );
+            let mut fields = Fields::new(table, node.span, what);
+            let found = fields.text(name, diags);
+            let more = more(&mut fields, diags);
+            if fields.get(name).is_none() {
+                fields.missing(name, example, diags);
             }
             fields.finish(diags);
-            Some(WeightDrop { pattern: pattern?, when })
+            Some((found?, more))
         }
-        _ => wrong(node, key, "texts, or tables `{ name = \"..\", when = \"..\" }`", diags),
+        _ => wrong(node, key, &format!("texts, or tables such as `{example}`"), diags),
     }
 }
 
@@ -137,7 +134,7 @@ fn span_end(span: Span) -> Span {
 }
 
 fn is_step(expr: &Expr) -> bool {
-    matches!(&expr.kind, ExprKind::Call(call) if crate::weights::STEPS.contains(&call.callee.node.as_str()))
+    matches!(&expr.kind, ExprKind::Call(call) if crate::weights::STEPS.iter().any(|(name, _)| *name == call.callee.node))
 }
 
 fn quantised(table: &Table, span: Span, diags: &mut Vec<Diagnostic>) -> Option<(i64, i64, String)> {

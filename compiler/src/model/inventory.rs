@@ -1,11 +1,14 @@
 //! Every tensor a program loads for one config, with its shape in numbers.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
+use super::walk::{Known, Place, no_value};
 use crate::diag::{Code, Diagnostic};
-use crate::expr::{ConfigValues, EvalError, LayerValues, Scope, Value, eval, truth};
-use crate::ir::{Field, FieldKind, Over, Program, Scalar, Struct, TensorDecl};
+use crate::expr::{ConfigValues, LayerValues};
+use crate::ir::{Field, FieldKind, Program, Scalar, TensorDecl};
 use crate::source::Span;
+use crate::syntax::ast::Expr;
 
 /// A tensor that the graph loads.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,6 +19,17 @@ pub struct Need {
     pub quantised: bool,
     /// What asks for it.
     pub span: Span,
+    /// The conditions under which the graph asks for it, outermost first.
+    pub asked: Rc<Vec<Asked>>,
+}
+
+/// A condition that a config met or did not meet, so that a tensor is needed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Asked {
+    /// The condition.
+    pub condition: Expr,
+    /// Whether it holds.
+    pub holds: bool,
 }
 
 /// More tensors than any model has.
@@ -32,40 +46,20 @@ pub fn inventory(
     has: &dyn Fn(&str) -> bool,
 ) -> Result<BTreeMap<String, Need>, Vec<Diagnostic>> {
     let Some(model) = program.structs.last() else { return Ok(BTreeMap::new()) };
-    let mut walk = Walk { program, config, layers, has, needs: BTreeMap::new(), diags: Vec::new() };
-    walk.item(model, "", None, &[]);
+    let known = Known { program, config, layers, has };
+    let mut walk = Walk { known, needs: BTreeMap::new(), diags: Vec::new() };
+    walk.fields(&model.fields, &Place::root(), &Rc::default());
     if walk.diags.is_empty() { Ok(walk.needs) } else { Err(walk.diags) }
 }
 
 struct Walk<'a> {
-    program: &'a Program,
-    config: &'a ConfigValues,
-    layers: &'a [LayerValues],
-    has: &'a dyn Fn(&str) -> bool,
+    known: Known<'a>,
     needs: BTreeMap<String, Need>,
     diags: Vec<Diagnostic>,
 }
 
-type Indices = [(String, i64)];
-
 impl<'a> Walk<'a> {
-    fn item(
-        &mut self,
-        item: &'a Struct,
-        path: &str,
-        layer: Option<&'a LayerValues>,
-        indices: &Indices,
-    ) {
-        self.fields(&item.fields, path, layer, indices);
-    }
-
-    fn fields(
-        &mut self,
-        fields: &'a [Field],
-        path: &str,
-        layer: Option<&'a LayerValues>,
-        indices: &Indices,
-    ) {
+    fn fields(&mut self, fields: &'a [Field], place: &Place<'a>, asked: &Rc<Vec<Asked>>) {
         for field in fields {
             // One finding says enough; every further layer would repeat it.
             if !self.diags.is_empty() || self.needs.len() > MAX_TENSORS {
@@ -74,102 +68,60 @@ impl<'a> Walk<'a> {
             match &field.kind {
                 FieldKind::Module { tensors, .. } => {
                     for tensor in tensors {
-                        self.tensor(tensor, path, layer, indices, field.span);
+                        self.tensor(tensor, place, asked, field.span);
                     }
                 }
-                FieldKind::Tensor(tensor) => self.tensor(tensor, path, layer, indices, field.span),
-                FieldKind::Block { id, path: below, indices: given } => {
-                    let program = self.program;
+                FieldKind::Tensor(tensor) => self.tensor(tensor, place, asked, field.span),
+                FieldKind::Block { id, path, indices } => {
+                    let program = self.known.program;
                     let Some(item) = program.structs.get(*id) else { continue };
-                    let path = join(path, &filled(below, indices));
-                    let own: Vec<(String, i64)> = item
-                        .indices
-                        .iter()
-                        .zip(given)
-                        .filter_map(|(name, given)| Some((name.clone(), value_of(given, indices)?)))
-                        .collect();
-                    self.item(item, &path, layer, &own);
+                    self.fields(&item.fields, &place.inside(item, path, indices), asked);
                 }
                 FieldKind::Repeat { index, over, fields, .. } => {
-                    self.repeat(index, over, fields, path, layer, indices);
-                }
-                FieldKind::Choice { arms, .. } => {
-                    for arm in arms {
-                        let taken = match &arm.condition {
-                            None => Ok(true),
-                            Some(condition) => self.truth(condition, path, layer, indices),
-                        };
-                        match taken {
-                            Ok(false) => {}
-                            Ok(true) => {
-                                self.fields(&arm.fields, path, layer, indices);
-                                break;
-                            }
-                            Err(error) => {
-                                self.fail(&error);
-                                break;
-                            }
+                    match self.known.rounds(index, over, place) {
+                        Ok(rounds) => {
+                            rounds.iter().for_each(|round| self.fields(fields, round, asked));
                         }
+                        Err(error) => self.diags.push(no_value(&error)),
                     }
                 }
+                FieldKind::Choice { arms, .. } => match self.known.taken(arms, place) {
+                    Ok(Some(at)) => {
+                        let (before, rest) = arms.split_at(at);
+                        let Some(arm) = rest.first() else { continue };
+                        let refused = before.iter().map(|arm| (arm, false));
+                        let conditions = refused.chain([(arm, true)]);
+                        let conditions = conditions
+                            .filter_map(|(arm, holds)| Some((arm.condition.as_ref()?, holds)));
+                        self.fields(&arm.fields, place, &more(asked, conditions));
+                    }
+                    Ok(None) => {}
+                    Err(error) => self.diags.push(no_value(&error)),
+                },
                 FieldKind::Scalar(_) | FieldKind::Slot => {}
-            }
-        }
-    }
-
-    fn repeat(
-        &mut self,
-        index: &str,
-        over: &'a Over,
-        fields: &'a [Field],
-        path: &str,
-        layer: Option<&'a LayerValues>,
-        indices: &Indices,
-    ) {
-        let mut inner = indices.to_vec();
-        match over {
-            Over::Layers => {
-                for layer in self.layers {
-                    inner.push((index.to_owned(), layer.index));
-                    self.fields(fields, path, Some(layer), &inner);
-                    inner.pop();
-                }
-            }
-            Over::Ints(from, to) => {
-                let ends =
-                    (self.int(from, path, layer, indices), self.int(to, path, layer, indices));
-                let (from, to) = match ends {
-                    (Ok(from), Ok(to)) => (from, to),
-                    (Err(error), _) | (_, Err(error)) => return self.fail(&error),
-                };
-                for round in from..to.min(from.saturating_add(1 << 16)) {
-                    inner.push((index.to_owned(), round));
-                    self.fields(fields, path, layer, &inner);
-                    inner.pop();
-                }
             }
         }
     }
 
     fn tensor(
         &mut self,
-        tensor: &TensorDecl,
-        path: &str,
-        layer: Option<&LayerValues>,
-        indices: &Indices,
+        tensor: &'a TensorDecl,
+        place: &Place<'a>,
+        asked: &Rc<Vec<Asked>>,
         span: Span,
     ) {
+        let mut asked = Rc::clone(asked);
         if let Some(condition) = &tensor.condition {
-            match self.truth(condition, path, layer, indices) {
-                Ok(true) => {}
+            match self.known.truth(condition, place) {
+                Ok(true) => asked = more(&asked, [(condition, true)]),
                 Ok(false) => return,
-                Err(error) => return self.fail(&error),
+                Err(error) => return self.diags.push(no_value(&error)),
             }
         }
-        let name = join(path, &filled(&tensor.path, indices));
+        let name = place.name(&tensor.path);
         let mut shape = Vec::new();
         for size in &tensor.shape {
-            match self.int(size, path, layer, indices) {
+            match self.known.int(size, place) {
                 Ok(value) => match usize::try_from(value).ok().filter(|value| *value < 1 << 40) {
                     Some(value) => shape.push(value),
                     None => {
@@ -181,10 +133,10 @@ impl<'a> Walk<'a> {
                         return;
                     }
                 },
-                Err(error) => return self.fail(&error),
+                Err(error) => return self.diags.push(no_value(&error)),
             }
         }
-        let need = Need { shape, quantised: tensor.quantised, span };
+        let need = Need { shape, quantised: tensor.quantised, span, asked };
         match self.needs.get(&name) {
             Some(known) if known.shape != need.shape => {
                 let message =
@@ -200,70 +152,19 @@ impl<'a> Walk<'a> {
             }
         }
     }
-
-    fn fail(&mut self, error: &EvalError) {
-        self.diags.push(Diagnostic::error(Code::NoValue, error.span, error.message.clone()));
-    }
-
-    fn scoped<T>(
-        &self,
-        path: &str,
-        layer: Option<&LayerValues>,
-        indices: &Indices,
-        ask: impl FnOnce(&Scope<'_>) -> T,
-    ) -> T {
-        let has = |name: &str| (self.has)(&join(path, &filled(name, indices)));
-        ask(&Scope { config: self.config, layer, indices, has: Some(&has) })
-    }
-
-    fn truth(
-        &self,
-        scalar: &Scalar,
-        path: &str,
-        layer: Option<&LayerValues>,
-        indices: &Indices,
-    ) -> Result<bool, EvalError> {
-        self.scoped(path, layer, indices, |scope| truth(&scalar.expr, scope))
-    }
-
-    fn int(
-        &self,
-        scalar: &Scalar,
-        path: &str,
-        layer: Option<&LayerValues>,
-        indices: &Indices,
-    ) -> Result<i64, EvalError> {
-        match self.scoped(path, layer, indices, |scope| eval(&scalar.expr, scope))? {
-            Value::Int(value) => Ok(value),
-            other => {
-                Err(EvalError::new(scalar.expr.span, format!("expected an integer, found {other}")))
-            }
-        }
-    }
 }
 
-/// The value of an index: a name in force, or a number.
-fn value_of(text: &str, indices: &Indices) -> Option<i64> {
-    let named = indices.iter().rev().find(|(name, _)| name == text).map(|(_, value)| *value);
-    named.or_else(|| text.parse().ok())
-}
-
-/// A path with `{i}` replaced by the value of the index.
-fn filled(path: &str, indices: &Indices) -> String {
-    if !path.contains('{') {
-        return path.to_owned();
+/// Conditions with more of them; the same list where there are none.
+fn more<'c>(
+    asked: &Rc<Vec<Asked>>,
+    conditions: impl IntoIterator<Item = (&'c Scalar, bool)>,
+) -> Rc<Vec<Asked>> {
+    let new: Vec<Asked> = conditions
+        .into_iter()
+        .map(|(condition, holds)| Asked { condition: condition.expr.clone(), holds })
+        .collect();
+    if new.is_empty() {
+        return Rc::clone(asked);
     }
-    let mut filled = path.to_owned();
-    for (name, value) in indices.iter().rev() {
-        filled = filled.replace(&format!("{{{name}}}"), &value.to_string());
-    }
-    filled
-}
-
-fn join(path: &str, name: &str) -> String {
-    match (path, name) {
-        ("", name) => name.to_owned(),
-        (path, "") => path.to_owned(),
-        (path, name) => format!("{path}.{name}"),
-    }
+    Rc::new(asked.iter().cloned().chain(new).collect())
 }

@@ -1,7 +1,9 @@
 //! A spec against a model folder: config and tensor headers, no weights.
 
 mod inventory;
+mod kept;
 mod report;
+mod walk;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,7 +16,8 @@ use crate::expr::{ConfigValues, evaluate};
 use crate::manifest::Manifest;
 use crate::source::{FileId, Span};
 
-pub use inventory::{Need, inventory};
+pub use inventory::{Asked, Need, inventory};
+pub use kept::{Buffer, kept};
 pub use report::{Report, check, unread};
 
 /// What a model folder holds.

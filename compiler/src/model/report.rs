@@ -3,15 +3,16 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use specc_checkpoint::config::{ConfigFile, Key};
 use specc_checkpoint::map::{Plan, plan};
 use specc_checkpoint::quant::{QuantError, Stored, module};
 
 use super::Model;
-use super::inventory::{Need, inventory};
+use super::inventory::{Asked, Need, inventory};
 use crate::diag::{Code, Diagnostic};
 use crate::expr::{LayerValues, evaluate, evaluate_layers};
 use crate::ir::Program;
-use crate::manifest::Manifest;
+use crate::manifest::{ConfigKey, Manifest};
 use crate::source::Span;
 use crate::weights::weight_map;
 
@@ -51,7 +52,7 @@ pub fn check(
     })?;
     let has = |name: &str| plan.get(name).is_some();
     let needs = inventory(program, &config, &layers, &has)?;
-    let mut diags = audit(&plan, &needs, top);
+    let mut diags = audit(&plan, &needs, manifest, model);
     let mut modules = BTreeMap::new();
     for (name, need) in &needs {
         match stored(&plan, model, name, need) {
@@ -77,19 +78,33 @@ pub fn check(
     Ok((report, diags))
 }
 
-fn audit(plan: &Plan, needs: &BTreeMap<String, Need>, top: Span) -> Vec<Diagnostic> {
+fn audit(
+    plan: &Plan,
+    needs: &BTreeMap<String, Need>,
+    manifest: &Manifest,
+    model: &Model,
+) -> Vec<Diagnostic> {
     let names = needs.keys().map(String::as_str);
     let (missing, unexplained) = plan.audit(names, []);
-    let mut places: BTreeMap<String, Span> = BTreeMap::new();
+    let top = manifest.family.name.span;
+    let mut places: BTreeMap<String, &Need> = BTreeMap::new();
     for (name, need) in needs {
         if plan.get(name).is_none() {
-            places.entry(alike(name)).or_insert(need.span);
+            places.entry(alike(name)).or_insert(need);
         }
     }
     let mut diags = Vec::new();
     for one in missing {
-        let span = places.get(&alike(&one.names)).copied().unwrap_or(top);
-        diags.push(Diagnostic::error(Code::MissingTensor, span, one.to_string()));
+        let place = places.get(&alike(&one.names)).copied();
+        let error = Diagnostic::error(
+            Code::MissingTensor,
+            place.map_or(top, |need| need.span),
+            one.to_string(),
+        );
+        diags.push(match place {
+            Some(need) => asked(error, need, manifest, &model.config),
+            None => error,
+        });
     }
     let all: Vec<String> = unexplained.iter().map(|one| one.names.clone()).collect();
     for one in unexplained {
@@ -103,6 +118,60 @@ fn audit(plan: &Plan, needs: &BTreeMap<String, Need>, top: Span) -> Vec<Diagnost
         ));
     }
     diags
+}
+
+/// Says under which condition a tensor is needed, and where the values come from that decide it.
+fn asked(error: Diagnostic, need: &Need, manifest: &Manifest, config: &ConfigFile) -> Diagnostic {
+    let mut error = error;
+    let mut told: Vec<&str> = Vec::new();
+    for Asked { condition, holds } in need.asked.iter() {
+        let mut keys: Vec<&ConfigKey> = Vec::new();
+        crate::syntax::visit::names(condition, &mut |name| {
+            keys.extend(manifest.config.iter().find(|key| key.name.node == name.node));
+        });
+        if keys.is_empty() {
+            continue;
+        }
+        let text = crate::syntax::print::expr(condition);
+        let holds = if *holds { "holds" } else { "does not hold" };
+        error = error.note(format!("it is needed because `{text}` {holds}"));
+        for key in keys {
+            if !told.contains(&key.name.node.as_str()) {
+                told.push(&key.name.node);
+                error = error.note(origin(key, manifest, config));
+            }
+        }
+    }
+    error
+}
+
+/// `tie_word_embeddings` is false in config.json
+fn origin(key: &ConfigKey, manifest: &Manifest, config: &ConfigFile) -> String {
+    let name = &key.name.node;
+    if let Some(value) = &key.value {
+        return format!("`{name}` is computed: {}", crate::syntax::print::expr(value));
+    }
+    let roots: Vec<&str> = manifest.roots.iter().map(String::as_str).collect();
+    let paths: Vec<&str> = key.from.iter().map(String::as_str).collect();
+    let reader = config.under(&roots);
+    let read = || Key::new(name).paths(&paths);
+    match (reader.path_of(read()), reader.json(read()), &key.default) {
+        (Some(path), Some(value), _) => format!("config.json says {path} = {}", shortened(value)),
+        (.., Some(default)) => format!(
+            "config.json does not say `{name}`, which is then {}",
+            crate::syntax::print::expr(default)
+        ),
+        _ => format!("config.json does not say `{name}`"),
+    }
+}
+
+/// A value of a config in a few letters.
+fn shortened(value: &serde_json::Value) -> String {
+    let text = value.to_string();
+    if text.chars().count() <= 60 {
+        return text;
+    }
+    text.chars().take(57).chain("...".chars()).collect()
 }
 
 /// A name with its numbers (and ranges of them) made alike.
@@ -213,10 +282,7 @@ pub fn unread(manifest: &Manifest, model: &Model) -> Vec<(String, String)> {
         model.config.unread().into_iter().filter(|unread| !known(&unread.path, unread.value));
     unread
         .map(|unread| {
-            let mut value = unread.value.to_string();
-            if value.chars().count() > 60 {
-                value = value.chars().take(57).chain("...".chars()).collect();
-            }
+            let value = shortened(unread.value);
             (unread.path, value)
         })
         .collect()

@@ -8,9 +8,22 @@ pub use caches::caches;
 pub use graph::graph;
 pub use tensors::tensors;
 
-use crate::expr::{ConfigValues, Value};
+use crate::expr::{ConfigValues, LayerValues, Value};
 use crate::shapes::Poly;
 use crate::syntax::ast::{Expr, ExprKind};
+
+/// A model that a family is shown with.
+#[derive(Debug, Clone, Copy)]
+pub struct Numbers<'a> {
+    /// The values of its config.
+    pub config: &'a ConfigValues,
+    /// Its layers.
+    pub layers: &'a [LayerValues],
+    /// The type its numbers are in.
+    pub dtype: &'a str,
+    /// Bytes of one of them.
+    pub width: u64,
+}
 
 /// A size as text: with a config, names of keys become numbers.
 fn size(poly: &Poly, config: Option<&ConfigValues>) -> String {

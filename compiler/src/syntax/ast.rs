@@ -285,6 +285,8 @@ pub struct Extern {
     pub result: Expr0,
     /// `-> rule split`: the shape rule of the compiler that gives the result's shapes.
     pub rule: Option<Spanned<String>>,
+    /// What a mixer stores in the layer's cache.
+    pub keeps: Vec<ExternState>,
     /// Tensors a module holds.
     pub weights: Vec<ExternWeight>,
     /// The Rust item that runs it, from the prelude unless it starts with `::` or a crate's name.
@@ -307,6 +309,17 @@ pub struct ExternClass {
     pub mixer: bool,
     /// Reads the pass (positions, padding, phase) without touching a cache.
     pub position: bool,
+}
+
+/// `keys: [B, K, S, D]` or `f32 state: [B, H, V, K]`
+#[derive(Debug, Clone)]
+pub struct ExternState {
+    /// Its name.
+    pub name: Spanned<String>,
+    /// Its shape; `B` stands for rows and `S` for stored positions.
+    pub shape: Vec<Dim>,
+    /// Kept in float32 rather than in the type of what is stored.
+    pub float32: bool,
 }
 
 /// `quantised weight: [out, I] if cond`

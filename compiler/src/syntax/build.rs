@@ -209,20 +209,14 @@ impl Builder<'_, '_> {
                 "rope" => ParamType::Rope,
                 "ints" => ParamType::Ints,
                 other => {
-                    let mut found = Diagnostic::error(
-                        Code::UnknownType,
-                        span,
-                        format!("unknown type `{other}`"),
-                    );
-                    let alias = crate::diag::type_alias(other).filter(|name| TYPES.contains(name));
-                    found = match alias.or_else(|| crate::diag::nearest(other, TYPES)) {
-                        Some(near) => found.help(format!("did you mean `{near}`?")),
-                        None => found.help(format!(
+                    let message = format!("unknown type `{other}`");
+                    let error = Diagnostic::error(Code::UnknownType, span, message);
+                    self.diags.push(error.did_you_mean_type(other, &TYPES, || {
+                        format!(
                             "a type is a shape such as `[B, L]`, {}, or words joined by `|`",
                             crate::diag::one_of(TYPES)
-                        )),
-                    };
-                    self.diags.push(found);
+                        )
+                    }));
                     ParamType::Words(words)
                 }
             },
@@ -273,12 +267,13 @@ impl Builder<'_, '_> {
             params: Vec::new(),
             result: Vec::new(),
             rule: None,
+            keeps: Vec::new(),
             weights: Vec::new(),
             path: Spanned::new(String::new(), span),
             load_args: Vec::new(),
             span,
         };
-        let mut weights_at = None;
+        let (mut weights_at, mut keeps_at) = (None, None);
         for inner in pair.into_inner() {
             match inner.as_rule() {
                 Rule::class => match inner.as_str() {
@@ -289,6 +284,11 @@ impl Builder<'_, '_> {
                 Rule::ident => item.name = self.name(&inner),
                 Rule::params => item.params = self.params(inner),
                 Rule::result => (item.result, item.rule) = self.result(inner),
+                Rule::keeps => {
+                    keeps_at = Some(self.span(&inner));
+                    let kept = inner.into_inner().filter(|p| p.as_rule() == Rule::kept);
+                    item.keeps = kept.map(|p| self.kept(p)).collect();
+                }
                 Rule::weights => {
                     weights_at = Some(self.span(&inner));
                     let weights = inner.into_inner().filter(|p| p.as_rule() == Rule::weight);
@@ -321,7 +321,34 @@ impl Builder<'_, '_> {
                 .help("write `extern module`"),
             );
         }
+        if let (Some(at), false) = (keeps_at, item.class.mixer) {
+            self.diags.push(
+                Diagnostic::error(
+                    Code::BadExtern,
+                    at,
+                    format!("`{}` keeps something but is no mixer", item.name.node),
+                )
+                .help("write `extern mixer`: only mixers own a place in the caches"),
+            );
+        }
         item
+    }
+
+    fn kept(&mut self, pair: P<'_>) -> ExternState {
+        let mut state = ExternState {
+            name: Spanned::new(String::new(), self.span(&pair)),
+            shape: Vec::new(),
+            float32: false,
+        };
+        for inner in pair.into_inner() {
+            match inner.as_rule() {
+                Rule::float32 => state.float32 = true,
+                Rule::ident => state.name = self.name(&inner),
+                Rule::shape => state.shape = self.shape(inner).node,
+                _ => {}
+            }
+        }
+        state
     }
 
     fn weight(&mut self, pair: P<'_>) -> ExternWeight {

@@ -180,6 +180,8 @@ fn word(rule: Rule) -> Option<&'static str> {
         kw_else => return None,
         kw_rule => "`rule`",
         kw_weights | weights => "`weights`",
+        kw_keeps | keeps => "`keeps`",
+        kept => "what is kept, such as `keys: [B, K, S, D]`",
         kw_if => "`if`",
         shape | shape_tuple => "a shape such as `[B, L]`",
         param_type | words => "a type",
@@ -192,23 +194,6 @@ fn word(rule: Rule) -> Option<&'static str> {
         rest | dim => "an axis",
         _ => return None,
     })
-}
-
-fn is_keyword(word: &str) -> bool {
-    matches!(
-        word,
-        "if" | "else"
-            | "match"
-            | "for"
-            | "in"
-            | "use"
-            | "block"
-            | "graph"
-            | "extern"
-            | "and"
-            | "or"
-            | "not"
-    )
 }
 
 /// Habits from other languages, and what is written here instead.
@@ -238,10 +223,12 @@ fn hints(scan: &Scan<'_>, previous: Option<&Token>, found: Option<&Token>) -> Ve
     };
     match here {
         "elif" | "elseif" | "elsif" => hints.push("write `else if`".to_owned()),
-        "=" if is_keyword(before) => {
+        "=" if super::is_keyword(before) => {
             hints.push(format!("`{before}` is a keyword: choose another name"))
         }
-        ")" | "," | "]" if is_keyword(before) => hints.push(format!("`{before}` is a keyword")),
+        ")" | "," | "]" if super::is_keyword(before) => {
+            hints.push(format!("`{before}` is a keyword"))
+        }
         "=" if before == "=" => hints.push("write `==` without a blank to compare".to_owned()),
         "=" if matches!(before, "+" | "-" | "*" | "/") => {
             hints.push(format!("write `x = x {before} ...`"));

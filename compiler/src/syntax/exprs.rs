@@ -129,6 +129,20 @@ impl Builder<'_, '_> {
             .parse(pair.into_inner())
     }
 
+    /// An expression inside of something; `depth` is that of the deepest one in it so far.
+    pub(super) fn expr_within(&mut self, pair: P<'_>, depth: &mut u32) -> Expr {
+        let built = self.deep_expr(pair);
+        *depth = (*depth).max(built.depth);
+        built.expr
+    }
+
+    /// The same for a body.
+    pub(super) fn body_within(&mut self, pair: P<'_>, depth: &mut u32) -> Body {
+        let (body, deep) = self.body(pair);
+        *depth = (*depth).max(deep);
+        body
+    }
+
     fn prefix(&mut self, op: &P<'_>, value: Built) -> Built {
         let span = self.span(op).to(value.expr.span);
         let op = if op.as_rule() == Rule::neg { UnaryOp::Neg } else { UnaryOp::Not };
@@ -279,13 +293,7 @@ impl Builder<'_, '_> {
     fn exprs(&mut self, pair: P<'_>) -> (Vec<Expr>, u32) {
         let mut depth = 0;
         let exprs = pair.into_inner().filter(|p| p.as_rule() == Rule::expr);
-        let list = exprs
-            .map(|p| {
-                let built = self.deep_expr(p);
-                depth = depth.max(built.depth);
-                built.expr
-            })
-            .collect();
+        let list = exprs.map(|p| self.expr_within(p, &mut depth)).collect();
         (list, depth)
     }
 
@@ -329,14 +337,9 @@ impl Builder<'_, '_> {
         let mut depth = 0;
         for part in pair.into_inner() {
             match part.as_rule() {
-                Rule::expr => {
-                    let built = self.deep_expr(part);
-                    depth = depth.max(built.depth);
-                    condition = Some(built.expr);
-                }
+                Rule::expr => condition = Some(self.expr_within(part, &mut depth)),
                 Rule::body => {
-                    let (body, deep) = self.body(part);
-                    depth = depth.max(deep);
+                    let body = self.body_within(part, &mut depth);
                     branches.push((condition.take(), body));
                 }
                 _ => {}
@@ -394,11 +397,7 @@ impl Builder<'_, '_> {
         let mut depth = 0;
         for part in pair.into_inner() {
             match part.as_rule() {
-                Rule::expr => {
-                    let built = self.deep_expr(part);
-                    depth = depth.max(built.depth);
-                    subject = Some(built.expr);
-                }
+                Rule::expr => subject = Some(self.expr_within(part, &mut depth)),
                 Rule::arm => {
                     if let Some((arm, deep)) = self.arm(part) {
                         depth = depth.max(deep);

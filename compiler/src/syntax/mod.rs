@@ -16,5 +16,13 @@ pub mod visit;
 pub use parse::{parse_expr, parse_expr_at, parse_graph};
 pub use strings::Positions;
 
+/// Words that start or join something, and thus name nothing; `true`, `false` and `none` are values.
+pub const KEYWORDS: [&str; 12] =
+    ["if", "else", "match", "for", "in", "use", "block", "graph", "extern", "and", "or", "not"];
+
+pub(crate) fn is_keyword(word: &str) -> bool {
+    KEYWORDS.contains(&word)
+}
+
 #[cfg(test)]
 mod tests;

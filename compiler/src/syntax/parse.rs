@@ -47,6 +47,21 @@ pub fn parse_graph(file: FileId, text: &str, diags: &mut Vec<Diagnostic>) -> Gra
     graph
 }
 
+/// The items of a graph file without errors, as texts.
+#[cfg(test)]
+pub(super) fn pieces(text: &str) -> Vec<&str> {
+    let at = scan::plain(crate::source::Sources::default().add("x.graph", ""));
+    let mut diags = Vec::new();
+    let scan = Scan::new(text, &at, &mut diags);
+    let ranges = items(&scan, &at, &mut diags);
+    assert_eq!(diags, []);
+    let piece = |(first, last): &(usize, usize)| {
+        let tokens = scan.tokens.get(*first..*last)?;
+        text.get(tokens.first()?.start..tokens.last()?.end)
+    };
+    ranges.iter().filter_map(piece).collect()
+}
+
 /// Reads an expression that stands in `file` at `offset` letter for letter.
 pub fn parse_expr(
     file: FileId,

@@ -96,8 +96,8 @@ impl Recovery<'_, '_> {
         let mut keyword = "";
         while index < last {
             match self.text(index) {
-                word
-                @ ("match" | "if" | "else" | "for" | "weights" | "use" | "block" | "graph") => {
+                word @ ("match" | "if" | "else" | "for" | "weights" | "keeps" | "use" | "block"
+                | "graph") => {
                     keyword = word_of(word);
                 }
                 "{" => {
@@ -111,7 +111,7 @@ impl Recovery<'_, '_> {
                     let end = end
                         .map_or(start, |token| if close == last { token.end } else { token.start });
                     // Lists of names and weights are small: their own rule says what is wrong.
-                    if !matches!(keyword, "use" | "weights") {
+                    if !matches!(keyword, "use" | "weights" | "keeps") {
                         groups.push(Group {
                             tokens: (index + 1, close),
                             inside: (start, end.max(start)),
@@ -173,6 +173,7 @@ fn word_of(word: &str) -> &'static str {
         "match" => "match",
         "use" => "use",
         "weights" => "weights",
+        "keeps" => "keeps",
         _ => "if",
     }
 }

@@ -140,16 +140,8 @@ impl Builder<'_, '_> {
             match part.as_rule() {
                 Rule::ident => index = Some(self.name(&part)),
                 Rule::layers => over = Some(Range::Layers(self.span(&part))),
-                Rule::expr => {
-                    let end = self.deep_expr(part);
-                    deepest = deepest.max(end.depth);
-                    ends.push(end.expr);
-                }
-                Rule::body => {
-                    let (built, depth) = self.body(part);
-                    deepest = deepest.max(depth);
-                    body = Some(built);
-                }
+                Rule::expr => ends.push(self.expr_within(part, &mut deepest)),
+                Rule::body => body = Some(self.body_within(part, &mut deepest)),
                 _ => {}
             }
         }
@@ -202,16 +194,8 @@ impl Builder<'_, '_> {
                         patterns.push(pattern);
                     }
                 }
-                Rule::body => {
-                    let (built, depth) = self.body(part);
-                    deepest = depth;
-                    body = Some(Self::boxed(built));
-                }
-                Rule::expr => {
-                    let built = self.deep_expr(part);
-                    deepest = built.depth;
-                    body = Some(Self::value_body(built.expr));
-                }
+                Rule::body => body = Some(Self::boxed(self.body_within(part, &mut deepest))),
+                Rule::expr => body = Some(Self::value_body(self.expr_within(part, &mut deepest))),
                 _ => {}
             }
         }

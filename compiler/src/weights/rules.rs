@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use specc_checkpoint::map::{self, DropRule, Match, Prefix, Present, Rule, WeightMap};
 
-use super::step::{Step, lower};
+use super::parse::lower;
+use super::step::Step;
 use crate::diag::{Code, Diagnostic};
 use crate::expr::{ConfigValues, Env, Value, eval};
 use crate::manifest::Manifest;

@@ -1,0 +1,100 @@
+//! Values of the config as Rust expressions.
+
+mod calls;
+mod convert;
+mod names;
+mod operators;
+
+use std::collections::HashMap;
+
+use crate::ir::ScalarType;
+use crate::manifest::Manifest;
+use crate::syntax::ast::{Expr, ExprKind, UnaryOp};
+use operators::negated;
+
+/// Where an expression stands in the generated code, and thus how its names are spelled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// In `Config::read`, where keys are local variables.
+    Read,
+    /// Where `cfg` and perhaps `layer` are at hand.
+    Load,
+    /// In the condition of a weight map: `cfg`, and captures of the name.
+    Condition,
+}
+
+/// Writes expressions.
+pub(super) struct Scalars<'a> {
+    manifest: &'a Manifest,
+    layer: HashMap<String, ScalarType>,
+}
+
+/// Rust text and its type in the spec.
+#[derive(Debug, Clone)]
+pub(super) struct Typed {
+    pub(super) code: String,
+    pub(super) ty: ScalarType,
+    /// A name, a literal or a call: needs no parentheses.
+    simple: bool,
+}
+
+impl Typed {
+    pub(super) fn simple(code: impl Into<String>, ty: ScalarType) -> Self {
+        Self { code: code.into(), ty, simple: true }
+    }
+
+    pub(super) fn compound(code: impl Into<String>, ty: ScalarType) -> Self {
+        Self { code: code.into(), ty, simple: false }
+    }
+
+    pub(super) fn wrapped(&self) -> String {
+        if self.simple { self.code.clone() } else { format!("({})", self.code) }
+    }
+}
+
+impl<'a> Scalars<'a> {
+    pub(super) fn new(manifest: &'a Manifest, layer: HashMap<String, ScalarType>) -> Self {
+        Self { manifest, layer }
+    }
+
+    pub(super) fn layer_types(&self) -> &HashMap<String, ScalarType> {
+        &self.layer
+    }
+
+    /// The expression and its type.
+    pub(super) fn typed(&self, expr: &Expr, place: Place) -> Typed {
+        match &expr.kind {
+            ExprKind::Int(value) => Typed::simple(value.to_string(), ScalarType::Int),
+            ExprKind::Float(value) if value.is_infinite() => {
+                let sign = if *value < 0.0 { "NEG_" } else { "" };
+                Typed::simple(format!("f64::{sign}INFINITY"), ScalarType::Float)
+            }
+            ExprKind::Float(value) => Typed::simple(format!("{value:?}"), ScalarType::Float),
+            ExprKind::Bool(value) => Typed::simple(value.to_string(), ScalarType::Bool),
+            ExprKind::Str(text) => Typed::simple(format!("{text:?}"), ScalarType::Str),
+            ExprKind::None => Typed::simple("None", ScalarType::None),
+            ExprKind::Name(name) => self.name(name, place),
+            ExprKind::Attr(_, key) => self.layer_value(&key.node),
+            ExprKind::Index(base, index) => self.index(base, index, place),
+            ExprKind::List(items) => self.list(items, place),
+            ExprKind::Tuple(items) => self.list(items, place),
+            ExprKind::Unary(UnaryOp::Neg, inner) => {
+                let typed = self.typed(inner, place);
+                let ty = typed.ty.plain().clone();
+                let typed = Typed::simple(self.convert(typed, &ty, inner), ty.clone());
+                Typed::compound(format!("-{}", typed.wrapped()), ty)
+            }
+            ExprKind::Unary(UnaryOp::Not, inner) => {
+                Typed::compound(negated(&self.truth(inner, place)), ScalarType::Bool)
+            }
+            ExprKind::Binary(op, left, right) => self.binary(*op, left, right, place),
+            ExprKind::Call(call) => self.call(call, place),
+            ExprKind::At(inner, _) => self.typed(inner, place),
+            ExprKind::If { condition, then, otherwise } => {
+                self.conditional(condition, then, otherwise.as_ref(), place)
+            }
+            // `match` over values of the config is lowered to `if` before it gets here.
+            ExprKind::Match { .. } => Typed::simple("None", ScalarType::None),
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! Operators on values of the config: their types, and folding of what is known already.
+
+use super::Lowerer;
+use super::types::join;
+use crate::diag::{Code, Diagnostic};
+use crate::ir::{Scalar, ScalarType};
+use crate::source::Span;
+use crate::syntax::ast::{BinaryOp, Expr, ExprKind, UnaryOp};
+
+impl Lowerer<'_> {
+    pub(super) fn unary(&mut self, op: UnaryOp, inner: Scalar, span: Span) -> Option<Scalar> {
+        let folded = match (op, &inner.expr.kind) {
+            (UnaryOp::Neg, ExprKind::Int(value)) => value.checked_neg().map(ExprKind::Int),
+            (UnaryOp::Neg, ExprKind::Float(value)) => Some(ExprKind::Float(-value)),
+            (UnaryOp::Not, _) => inner.as_bool().map(|value| ExprKind::Bool(!value)),
+            _ => None,
+        };
+        if let Some(kind) = folded {
+            return Some(Scalar::literal(kind, span));
+        }
+        let ty = match op {
+            UnaryOp::Not => ScalarType::Bool,
+            UnaryOp::Neg if inner.ty.is_number() => inner.ty.plain().clone(),
+            UnaryOp::Neg => {
+                let message = format!("`-` needs a number, and this is {}", inner.ty);
+                self.error(Code::WrongType, inner.expr.span, message);
+                return None;
+            }
+        };
+        let inner = if op == UnaryOp::Not { truth(inner) } else { inner };
+        Some(Scalar { expr: Expr { span, kind: ExprKind::Unary(op, Box::new(inner.expr)) }, ty })
+    }
+
+    pub(super) fn binary(
+        &mut self,
+        op: BinaryOp,
+        left: Scalar,
+        right: Scalar,
+        span: Span,
+    ) -> Option<Scalar> {
+        if let Some(kind) = fold(op, &left, &right) {
+            return Some(Scalar::literal(kind, span));
+        }
+        let (l, r) = (left.ty.plain().clone(), right.ty.plain().clone());
+        let ty = match op {
+            BinaryOp::And | BinaryOp::Or => {
+                let decided = op == BinaryOp::Or;
+                match (left.as_bool(), right.as_bool()) {
+                    (Some(value), _) if value == decided => {
+                        return Some(Scalar::literal(ExprKind::Bool(decided), span));
+                    }
+                    (Some(_), _) => return Some(truth(right)),
+                    (_, Some(value)) if value != decided => return Some(truth(left)),
+                    _ => {}
+                }
+                return Some(join_binary(op, truth(left), truth(right), span, ScalarType::Bool));
+            }
+            BinaryOp::Eq | BinaryOp::Ne => {
+                let fits = l == r
+                    || l == ScalarType::None
+                    || r == ScalarType::None
+                    || l == ScalarType::Json
+                    || r == ScalarType::Json
+                    || (l.is_number() && r.is_number());
+                if !fits {
+                    let message = format!("{} and {} are never equal", left.ty, right.ty);
+                    self.error(Code::WrongType, span, message);
+                    return None;
+                }
+                ScalarType::Bool
+            }
+            BinaryOp::In => match &r {
+                ScalarType::List(_) | ScalarType::Str | ScalarType::Json => ScalarType::Bool,
+                _ => {
+                    let message = format!("`in` needs a list or a word, and this is {}", right.ty);
+                    self.error(Code::WrongType, right.expr.span, message);
+                    return None;
+                }
+            },
+            BinaryOp::Else => {
+                if left.ty == ScalarType::None {
+                    return Some(right);
+                }
+                if !matches!(left.ty, ScalarType::Nullable(_) | ScalarType::Json) {
+                    return Some(left);
+                }
+                let mut ty = join(&l, &right.ty);
+                if l == ScalarType::Json {
+                    ty = r.clone();
+                }
+                ty
+            }
+            _ => {
+                for side in [&left, &right] {
+                    if !side.ty.is_number() {
+                        let (text, _) = crate::syntax::print::operator(op);
+                        self.diagnostics.push(
+                            Diagnostic::error(
+                                Code::WrongType,
+                                side.expr.span,
+                                format!("`{text}` needs numbers"),
+                            )
+                            .here(format!("this is {}", side.ty)),
+                        );
+                        return None;
+                    }
+                }
+                let float = matches!(l, ScalarType::Float) || matches!(r, ScalarType::Float);
+                match op {
+                    BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge => ScalarType::Bool,
+                    BinaryOp::Div => ScalarType::Float,
+                    BinaryOp::Pow if !float => match right.expr.kind {
+                        ExprKind::Int(power) if power >= 0 => ScalarType::Int,
+                        _ => ScalarType::Float,
+                    },
+                    _ if float => ScalarType::Float,
+                    _ => ScalarType::Int,
+                }
+            }
+        };
+        Some(join_binary(op, left, right, span, ty))
+    }
+}
+
+/// The scalar as a bool.
+pub(super) fn truth(scalar: Scalar) -> Scalar {
+    if let Some(value) = scalar.as_bool() {
+        return Scalar::literal(ExprKind::Bool(value), scalar.expr.span);
+    }
+    let span = scalar.expr.span;
+    let compare = |scalar: Scalar, with: ExprKind| Scalar {
+        expr: Expr {
+            span,
+            kind: ExprKind::Binary(
+                BinaryOp::Ne,
+                Box::new(scalar.expr),
+                Box::new(Expr { span, kind: with }),
+            ),
+        },
+        ty: ScalarType::Bool,
+    };
+    match &scalar.ty {
+        ScalarType::Bool => scalar,
+        ScalarType::Int | ScalarType::Float => compare(scalar, ExprKind::Int(0)),
+        ScalarType::Nullable(inner)
+            if matches!(**inner, ScalarType::Int | ScalarType::Float | ScalarType::Bool) =>
+        {
+            // Null and zero (or false) both count as no.
+            let zero =
+                if **inner == ScalarType::Bool { ExprKind::Bool(false) } else { ExprKind::Int(0) };
+            let ty = (**inner).clone();
+            let filled = Expr {
+                span,
+                kind: ExprKind::Binary(
+                    BinaryOp::Else,
+                    Box::new(scalar.expr),
+                    Box::new(Expr { span, kind: zero.clone() }),
+                ),
+            };
+            let filled = Scalar { expr: filled, ty: ty.clone() };
+            if ty == ScalarType::Bool { filled } else { compare(filled, ExprKind::Int(0)) }
+        }
+        _ => compare(scalar, ExprKind::None),
+    }
+}
+
+fn join_binary(op: BinaryOp, left: Scalar, right: Scalar, span: Span, ty: ScalarType) -> Scalar {
+    let kind = ExprKind::Binary(op, Box::new(left.expr), Box::new(right.expr));
+    Scalar { expr: Expr { span, kind }, ty }
+}
+
+/// The value of an operation on literals; floats are left for the program that reads the config.
+fn fold(op: BinaryOp, left: &Scalar, right: &Scalar) -> Option<ExprKind> {
+    match (&left.expr.kind, &right.expr.kind) {
+        (ExprKind::Int(a), ExprKind::Int(b)) => match op {
+            BinaryOp::Add => a.checked_add(*b).map(ExprKind::Int),
+            BinaryOp::Sub => a.checked_sub(*b).map(ExprKind::Int),
+            BinaryOp::Mul => a.checked_mul(*b).map(ExprKind::Int),
+            BinaryOp::FloorDiv if *b > 0 => Some(ExprKind::Int(a.div_euclid(*b))),
+            BinaryOp::Rem if *b > 0 => Some(ExprKind::Int(a.rem_euclid(*b))),
+            BinaryOp::Eq => Some(ExprKind::Bool(a == b)),
+            BinaryOp::Ne => Some(ExprKind::Bool(a != b)),
+            BinaryOp::Lt => Some(ExprKind::Bool(a < b)),
+            BinaryOp::Le => Some(ExprKind::Bool(a <= b)),
+            BinaryOp::Gt => Some(ExprKind::Bool(a > b)),
+            BinaryOp::Ge => Some(ExprKind::Bool(a >= b)),
+            _ => None,
+        },
+        (ExprKind::Str(a), ExprKind::Str(b)) => match op {
+            BinaryOp::Eq => Some(ExprKind::Bool(a == b)),
+            BinaryOp::Ne => Some(ExprKind::Bool(a != b)),
+            _ => None,
+        },
+        (ExprKind::Bool(a), ExprKind::Bool(b)) => match op {
+            BinaryOp::Eq => Some(ExprKind::Bool(a == b)),
+            BinaryOp::Ne => Some(ExprKind::Bool(a != b)),
+            BinaryOp::And => Some(ExprKind::Bool(*a && *b)),
+            BinaryOp::Or => Some(ExprKind::Bool(*a || *b)),
+            _ => None,
+        },
+        (ExprKind::None, ExprKind::None) => match op {
+            BinaryOp::Eq => Some(ExprKind::Bool(true)),
+            BinaryOp::Ne => Some(ExprKind::Bool(false)),
+            _ => None,
+        },
+        (ExprKind::None, _) if right.is_literal() => match op {
+            BinaryOp::Eq => Some(ExprKind::Bool(false)),
+            BinaryOp::Ne => Some(ExprKind::Bool(true)),
+            _ => None,
+        },
+        (_, ExprKind::None) if left.is_literal() => match op {
+            BinaryOp::Eq => Some(ExprKind::Bool(false)),
+            BinaryOp::Ne => Some(ExprKind::Bool(true)),
+            _ => None,
+        },
+        _ => None,
+    }
+}

@@ -1,0 +1,230 @@
+//! What is left after the arms of a choice: names and values that some arm set, made one.
+
+use std::collections::HashMap;
+
+use super::Lowerer;
+use super::choice::{Case, Done};
+use super::frame::Frame;
+use super::types::join;
+use super::value::{Value, flatten};
+use crate::diag::{Code, Diagnostic};
+use crate::ir::{Operand, Scalar, ScalarType, Variable};
+use crate::shapes::show;
+use crate::source::Span;
+use crate::syntax::ast::{Body, BodyEq, Expr, ExprKind};
+
+impl Lowerer<'_> {
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "one step of `run_cases`, kept apart for its length"
+    )]
+    pub(super) fn merge(
+        &mut self,
+        frame: &mut Frame,
+        cases: Vec<Case<'_>>,
+        mut done: Vec<Done>,
+        before: &HashMap<String, Value>,
+        refined: Option<&str>,
+        span: Span,
+        hint: Option<&str>,
+        wanted: bool,
+    ) -> Option<Value> {
+        // Names that some arm assigned, in a fixed order.
+        let mut changed: Vec<String> = Vec::new();
+        for arm in &done {
+            for (name, value) in &arm.scope {
+                let was = before.get(name);
+                let everywhere =
+                    was.is_some() || done.iter().all(|arm| arm.scope.contains_key(name));
+                let unwrapped = refined == Some(name.as_str());
+                if everywhere && !unwrapped && was != Some(value) && !changed.contains(name) {
+                    changed.push(name.clone());
+                }
+            }
+        }
+        changed.sort();
+        let results: Vec<Vec<Value>> = if wanted {
+            done.iter().map(|arm| flatten(arm.result.clone())).collect()
+        } else {
+            vec![Vec::new(); done.len()]
+        };
+        let count = results.first().map_or(0, Vec::len);
+        if results.iter().any(|values| values.len() != count) {
+            self.error(Code::ArmsDisagree, span, "the arms yield different numbers of values");
+            return None;
+        }
+        let mut merged: Vec<(Option<String>, Vec<Value>)> = Vec::new();
+        for name in changed {
+            let values =
+                done.iter().map(|arm| arm.scope.get(&name).cloned().unwrap_or(Value::None));
+            merged.push((Some(name.clone()), values.collect()));
+        }
+        for at in 0..count {
+            let values = results.iter().filter_map(|values| values.get(at).cloned()).collect();
+            merged.push((None, values));
+        }
+        let wanted_name = hint.unwrap_or("chosen").to_owned();
+        let needs_enum = done.iter().any(|arm| !arm.statements.is_empty())
+            || merged.iter().any(|(_, values)| values.iter().any(Value::is_array));
+        let mut outputs: Vec<Value> = Vec::new();
+        let mut vars: Vec<Variable> = Vec::new();
+        let mut yields: Vec<Vec<Operand>> = vec![Vec::new(); done.len()];
+        let tuple_names = std::mem::take(&mut frame.tuple_names);
+        let mut tuple = tuple_names.iter();
+        for (name, values) in &merged {
+            if values.iter().all(|value| matches!(value, Value::Scalar(_)) || *value == Value::None)
+                && values.iter().any(|value| matches!(value, Value::Scalar(_)))
+            {
+                let value = self.merged_scalar(&cases, values, span);
+                match name {
+                    Some(name) => frame.set(name, Value::Scalar(value)),
+                    None => outputs.push(Value::Scalar(value)),
+                }
+                continue;
+            }
+            if values.iter().all(|value| *value == Value::None) {
+                match name {
+                    Some(name) => frame.set(name, Value::None),
+                    None => outputs.push(Value::None),
+                }
+                continue;
+            }
+            let (shape, optional) = self.merged_shape(&cases, values, span)?;
+            let present = self.presence_of(&cases, values, optional, span);
+            for (arm, value) in yields.iter_mut().zip(values) {
+                arm.push(match value {
+                    Value::Array { operand, .. } => operand.clone(),
+                    _ => Operand::None,
+                });
+            }
+            let rust = match (name, tuple.next()) {
+                (Some(name), _) => frame.variable(name),
+                (None, Some(part)) if count > 1 => frame.variable(part),
+                (None, _) if count == 1 => frame.result_name(hint, &wanted_name),
+                (None, _) => frame.temporary(&wanted_name),
+            };
+            let variable = Variable { name: rust, shape, optional };
+            let mut value = Value::of(&variable);
+            if let Value::Array { present: slot, .. } = &mut value {
+                *slot = present.map(Box::new);
+            }
+            vars.push(variable);
+            match name {
+                Some(name) => frame.set(name, value),
+                None => outputs.push(value),
+            }
+        }
+        if needs_enum && (!vars.is_empty() || done.iter().any(|arm| !arm.fields.is_empty())) {
+            self.choice_statement(frame, &cases, &mut done, vars, yields, span, &wanted_name);
+        }
+        Some(match outputs.len() {
+            0 => Value::None,
+            1 => outputs.remove(0),
+            _ => Value::Tuple(outputs),
+        })
+    }
+
+    fn merged_scalar(&mut self, cases: &[Case<'_>], values: &[Value], span: Span) -> Scalar {
+        let mut result: Option<Scalar> = None;
+        for (case, value) in cases.iter().zip(values).rev() {
+            let value = match value {
+                Value::Scalar(scalar) => scalar.clone(),
+                _ => Scalar::literal(ExprKind::None, span),
+            };
+            result = Some(match (result, &case.condition) {
+                (Some(rest), Some(condition)) => {
+                    let ty = join(&value.ty, &rest.ty);
+                    let wrap = |expr: Expr| {
+                        Box::new(BodyEq(Body {
+                            span: expr.span,
+                            statements: Vec::new(),
+                            result: Some(Box::new(expr)),
+                        }))
+                    };
+                    let kind = ExprKind::If {
+                        condition: Box::new(condition.expr.clone()),
+                        then: wrap(value.expr),
+                        otherwise: Some(wrap(rest.expr)),
+                    };
+                    Scalar { expr: Expr { span, kind }, ty }
+                }
+                _ => value,
+            });
+        }
+        result.unwrap_or_else(|| Scalar::literal(ExprKind::None, span))
+    }
+
+    fn merged_shape(
+        &mut self,
+        cases: &[Case<'_>],
+        values: &[Value],
+        span: Span,
+    ) -> Option<(crate::shapes::Shape, bool)> {
+        let mut found: Option<(crate::shapes::Shape, Span)> = None;
+        let mut optional = false;
+        for (case, value) in cases.iter().zip(values) {
+            match value {
+                Value::None => optional = true,
+                Value::Array { shape, optional: absent, .. } => {
+                    optional |= absent;
+                    match &found {
+                        None => found = Some((shape.clone(), case.span)),
+                        Some((first, at)) => {
+                            let same = first.len() == shape.len()
+                                && first.iter().zip(shape).all(|(a, b)| self.facts.same(a, b));
+                            if !same {
+                                self.diagnostics.push(
+                                    Diagnostic::error(
+                                        Code::ArmsDisagree,
+                                        span,
+                                        "the arms yield arrays of different shapes",
+                                    )
+                                    .label(*at, format!("this is {}", show(first)))
+                                    .label(case.span, format!("this is {}", show(shape))),
+                                );
+                                return None;
+                            }
+                        }
+                    }
+                }
+                other => {
+                    let message = format!("one arm yields an array, this one {}", other.describe());
+                    self.error(Code::ArmsDisagree, case.span, message);
+                    return None;
+                }
+            }
+        }
+        found.map(|(shape, _)| (shape, optional))
+    }
+
+    /// The condition under which a merged array is there, where each arm is sure.
+    fn presence_of(
+        &mut self,
+        cases: &[Case<'_>],
+        values: &[Value],
+        optional: bool,
+        span: Span,
+    ) -> Option<Scalar> {
+        if !optional {
+            return None;
+        }
+        let parts: Option<Vec<Value>> = values
+            .iter()
+            .map(|value| match value {
+                Value::None => Some(ExprKind::Bool(false)),
+                Value::Array { optional: false, .. } => Some(ExprKind::Bool(true)),
+                _ => None,
+            })
+            .map(|kind| kind.map(|kind| Value::Scalar(Scalar::literal(kind, span))))
+            .collect();
+        let mut scalar = self.merged_scalar(cases, &parts?, span);
+        scalar.ty = ScalarType::Bool;
+        // `c ? true : false` is c itself.
+        if let ([Case { condition: Some(condition), .. }, _], [Value::Array { .. }, Value::None]) =
+            (cases, values)
+        {
+            return Some(condition.clone());
+        }
+        Some(scalar)
+    }
+}
