@@ -6,6 +6,7 @@
 
 mod args;
 mod bench;
+mod canvas;
 mod chat;
 mod console;
 mod embed;
@@ -15,6 +16,7 @@ mod info;
 mod logits;
 mod prompt;
 mod render;
+mod replay;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -66,6 +68,7 @@ fn dispatch(families: Families, command: Command) -> anyhow::Result<()> {
         Command::Render(args) => render::run(families, &args),
         Command::Embed(args) => embed::run(families, &args),
         Command::Bench(args) => bench::run(families, &args),
+        Command::Replay(args) => replay::run(families, &args),
     }
 }
 
