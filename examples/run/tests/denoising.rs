@@ -33,9 +33,9 @@ fn floats(file: &Path, name: &str) -> (Vec<usize>, Vec<f32>) {
 type Tensors = HashMap<&'static str, (Vec<usize>, Vec<u8>, Dtype)>;
 
 fn save(path: &Path, tensors: &Tensors) {
-    let view = |(shape, bytes, dtype): &(Vec<usize>, Vec<u8>, Dtype)| {
+    fn view((shape, bytes, dtype): &(Vec<usize>, Vec<u8>, Dtype)) -> TensorView<'_> {
         TensorView::new(*dtype, shape.clone(), bytes).unwrap()
-    };
+    }
     let views: HashMap<&str, _> = tensors.iter().map(|(name, x)| (*name, view(x))).collect();
     std::fs::write(path, safetensors::serialize(views, None).unwrap()).unwrap();
 }
@@ -123,7 +123,32 @@ fn a_trace_is_not_believed() {
         whole("[]"),
         whole("{"),
     ];
-    assert_snapshot!(rows.concat(), @"");
+    assert_snapshot!(rows.concat(), @r#"
+    error: one.json: trace "t": missing field `draws`
+    error: one.json: trace "t": draw 9: expected 8 ids, found no more than 9 draws
+    error: one.json: trace "t": draw 0: expected 8 ids, found no more than 0 draws
+    error: one.json: trace "t": draw 0: expected 8 ids, found 3
+    error: one.json: trace "t": draw 1: expected ids below 128, found 128
+    error: one.json: trace "t": invalid value: integer `-1`, expected u32
+    error: one.json: trace "t": invalid type: integer `7`, expected a sequence
+    error: one.json: trace "t": prompt: expected at least one token, found none
+    error: one.json: trace "t": invalid value: integer `4294967296`, expected u32
+    error: one.json: trace "t": token: expected an id below 128, found 999
+    error: one.json: trace "t": steps of a canvas: expected a number from 1 to 65536, found 0
+    error: one.json: trace "t": steps of a canvas: expected a number from 1 to 65536, found 4000000000
+    error: one.json: trace "t": least temperature: expected a number above 0, found 0
+    error: one.json: trace "t": highest temperature: expected a number of at least 5, found 0.8
+    error: one.json: trace "t": highest temperature: expected a number of at most 3.4028234663852886e38, found 1e300
+    error: one.json: trace "t": confidence threshold: expected a number from 0 to 1, found 2
+    error: one.json: trace "t": unknown variant `greedy`, expected `confidence-threshold` or `entropy-bound`
+    error: one.json: trace "t": length of the longest canvas: expected a number from 1 to 16, found 1000000000
+    error: one.json: trace "t": length of the shortest canvas: expected a number from 1 to 65536, found 0
+    error: one.json: trace "t": canvases alike before a stop: expected a number from 1 to 65536, found 0
+    error: one.json: trace "t": draw 11: expected 8 ids, found 4
+    error: one.json: trace "t": expected an object, found []
+    error: one.json: expected a JSON object of traces by name: invalid type: sequence, expected a map at line 1 column 0
+    error: one.json: expected a JSON object of traces by name: EOF while parsing an object at line 1 column 1
+    "#);
     let other = |args: &[&str]| failure(folder.path(), &[&["replay"][..], args].concat());
     let llama = case("llama");
     let rows = [
@@ -131,7 +156,11 @@ fn a_trace_is_not_believed() {
         other(&["--model", model, "--trace", "/nowhere.json"]),
         other(&["--model", arg(&llama), "--trace", arg(&file)]).replace(arg(&llama), "llama"),
     ];
-    assert_snapshot!(rows.concat(), @"");
+    assert_snapshot!(rows.concat(), @r#"
+    error: traces.json: no trace "nothing"; it holds confidence_three_blocks, confidence_eos, confidence_forced_hot, confidence_small_canvas, entropy_two_blocks, entropy_stable_stop
+    error: /nowhere.json: No such file or directory (os error 2)
+    error: traces.json: trace "confidence_three_blocks": models of the family llama do not denoise
+    "#);
 }
 
 #[test]
@@ -217,7 +246,21 @@ fn a_canvas_that_cannot_be_is_named() {
         say(&[canvas(), zeros(vec![1, 4, 64], Dtype::F64, 8)], &[]),
         say(&[canvas()], &["--chunks", "2,2"]),
     ];
-    assert_snapshot!(rows.concat(), @"");
+    assert_snapshot!(rows.concat(), @r"
+    error: canvas.safetensors: no tensor `canvas`; it holds canvases
+    error: canvas.safetensors: `canvas` has 2 rows; expected one
+    error: canvas.safetensors: `canvas` has the shape [1, 1, 1]; expected one or two axes
+    error: canvas.safetensors: canvas: expected from 1 to 16 ids, found 0
+    error: canvas.safetensors: canvas: expected from 1 to 16 ids, found 17
+    error: canvas.safetensors: token: expected an id below 128, found 4294967295
+    error: canvas.safetensors: token: expected an id below 128, found 128
+    error: canvas.safetensors: `canvas`: expected integers of 32 or 64 bits, found F32
+    error: canvas.safetensors: soft embeddings: expected the shape [1, 4, 64], found [1, 4, 63]
+    error: canvas.safetensors: soft embeddings: expected the shape [1, 4, 64], found [1, 3, 64]
+    error: canvas.safetensors: soft embeddings: expected the shape [1, 4, 64], found [4, 64]
+    error: canvas.safetensors: `soft_embeddings`: expected floats of 16 or 32 bits, found F64
+    error: chunks: expected numbers from 1 that add up to 3, found 2,2
+    ");
     write(folder.path(), "canvas.safetensors", "no tensors");
     let llama = case("llama");
     let other = |args: &[&str]| {
@@ -229,7 +272,12 @@ fn a_canvas_that_cannot_be_is_named() {
         other(&["--model", arg(&llama), "--canvas", path]),
         other(&["--model", model]),
     ];
-    assert_snapshot!(rows.concat(), @"");
+    assert_snapshot!(rows.concat(), @r"
+    error: canvas.safetensors: not a safetensors file: header too large
+    error: /nowhere.safetensors: No such file or directory (os error 2)
+    error: --canvas: models of the family llama do not denoise
+    error: models of the family diffusion_gemma denoise: --canvas FILE gives the logits of a canvas
+    ");
 }
 
 #[test]
@@ -237,8 +285,9 @@ fn text_comes_block_by_block() {
     let folder = copy_of(&oracle("tiny"));
     let model = arg(folder.path());
     let fixed = ["generate", "--model", model, "--prompt", "t5 t6 t7", "--max-tokens", "24"];
-    let with = |more: &[&str]| [&fixed[..], &["--ignore-eos", "--steps", "6"], more].concat();
-    let answer = |more: &[&str]| object(&with(&[&["--json"], more].concat()));
+    let answer = |more: &[&str]| {
+        object(&[&fixed[..], &["--ignore-eos", "--steps", "6", "--json"], more].concat())
+    };
     let first = answer(&["--seed", "1"]);
     assert_eq!(first["ids"].as_array().unwrap().len(), 24);
     assert_eq!(
@@ -260,12 +309,12 @@ fn text_comes_block_by_block() {
     assert_eq!(eager["denoising_steps"], 2, "all positions stay in the first step");
     let wide = ["--seed", "1", "--sampler", "entropy", "--entropy-bound", "1000"];
     assert_ne!(answer(&wide)["ids"], entropy["ids"]);
-    let stable = [&wide[..], &["--steps", "6", "--stop-when-stable", "1:1000"]].concat();
-    assert!(answer(&stable[2..])["denoising_steps"].as_u64().unwrap() <= 12);
-    let small = answer(&["--seed", "1", "--steps", "1", "--max-canvas", "5", "--min-canvas", "2"]);
-    assert_eq!(small["denoising_steps"], 5, "24 tokens in canvases of 5");
+    let long = ["--seed", "1", "--sampler", "entropy", "--stop-when-stable", "1:1000"];
+    assert!(answer(&long)["denoising_steps"].as_u64() <= Some(12));
+    let small = ["--seed", "1", "--threshold", "0", "--max-canvas", "5", "--min-canvas", "2"];
+    assert_eq!(answer(&small)["denoising_steps"], 5, "24 tokens in canvases of 5");
     // Plain output is the text and one line of figures.
-    let plain = run(&with(&["--seed", "1"]));
+    let plain = run(&[&fixed[..], &["--ignore-eos", "--steps", "6", "--seed", "1"]].concat());
     assert_eq!(plain.out, format!("{}\n", words.join(" ")));
     let figures = plain.err.lines().last().unwrap();
     assert!(
@@ -410,7 +459,27 @@ fn what_cannot_be_denoised_is_refused() {
         configured(json!(1_000_000_000_000_u64)),
         configured(json!("16")),
     ];
-    assert_snapshot!(rows.concat(), @"");
+    assert_snapshot!(rows.concat(), @r#"
+    error: temperature 0.7: a model that denoises blocks takes none, its method sets one for each step
+    error: temperature: expected a number of at least 0, found -1
+    error: penalties: a model that denoises blocks chooses all tokens of a block at once
+    error: logit bias: a model that denoises blocks takes its logits as they are
+    error: quantised KV (kv4-immediate): a model that denoises blocks keeps its keys and values as they are
+    error: quantised KV (turbo-k8v3): a model that denoises blocks keeps its keys and values as they are
+    error: paged KV: a model that denoises blocks keeps its keys and values in one buffer a layer
+    error: KV window 64: a model that denoises blocks keeps what its layers declare
+    error: steps of a canvas: expected a number from 1 to 65536, found 0
+    error: confidence threshold: expected a number from 0 to 1, found 1.5
+    error: entropy bound: expected a number of at least 0, found -1
+    error: length of the longest canvas: expected a number from 1 to 16, found 17
+    error: length of the shortest canvas: expected a number from 1 to 65536, found 0
+    error: models of the family llama do not denoise blocks of tokens
+    error: --show-canvas: models of the family llama do not denoise
+    error: config.json: length of a canvas: expected a number from 1 to 65536, found 0
+    error: config.json: length of a canvas: expected a number from 1 to 65536, found -16
+    error: config.json: key "canvas_length": expected an integer from -2147483648 to 2147483648, found 1000000000000 (integer)
+    error: config.json: key "canvas_length": expected an integer, found "16" (string)
+    "#);
     for wrong in [
         &["--sampler", "greedy"][..],
         &["--stop-when-stable", "2"],

@@ -339,8 +339,9 @@ pub(super) struct LogitsArgs {
 
 #[derive(Debug, clap::Args)]
 pub(super) struct ReplayArgs {
-    #[command(flatten)]
-    pub model: ModelArgs,
+    /// The model folder
+    #[arg(long, value_name = "DIR")]
+    pub model: PathBuf,
     /// A JSON file of traces by name
     #[arg(long, value_name = "FILE")]
     pub trace: PathBuf,

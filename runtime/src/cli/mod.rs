@@ -35,6 +35,7 @@ type Families = &'static [&'static Family];
 
 /// Runs the command line of this process.
 pub fn main(families: Families) -> ExitCode {
+    replay::plain_products(std::env::args_os().nth(1).as_deref());
     run(families, std::env::args_os())
 }
 

@@ -1,12 +1,17 @@
 //! `replay`: runs of another program's denoising loop, with the draws it made.
+//!
+//! A step's signal is made of the step before, so that a last bit that differs in the first step is a
+//! different token after ten or twenty. Runs are therefore repeated with the arithmetic that they
+//! were recorded with: quantised weights stay quantised, and BLAS multiplies without fusing.
 
+use std::ffi::OsStr;
 use std::path::Path;
 
 use anyhow::{Context, bail};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::args::ReplayArgs;
+use super::args::{ModelArgs, ReplayArgs};
 use super::console::say;
 use super::{Families, load};
 use crate::generate::denoise::{
@@ -47,9 +52,33 @@ struct StoppingWords {
     confidence_threshold: f64,
 }
 
+/// The kernels that OpenBLAS is told to take: those with neither fused products nor sums in parts,
+/// which reference BLAS has neither.
+const KERNELS: (&str, &str) = ("OPENBLAS_CORETYPE", "Sandybridge");
+
+/// Starts this process anew with such kernels, where it is to replay; OpenBLAS chooses when it is
+/// loaded. Comes back where nothing has to be done, where it was done, and where it cannot be done.
+pub(super) fn plain_products(command: Option<&OsStr>) {
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    if command == Some(OsStr::new("replay"))
+        && std::env::var_os(KERNELS.0).is_none()
+        && std::is_x86_feature_detected!("avx")
+        && let Ok(program) = std::env::current_exe()
+    {
+        use std::os::unix::process::CommandExt;
+        let arguments = std::env::args_os().skip(1);
+        let error =
+            std::process::Command::new(program).args(arguments).env(KERNELS.0, KERNELS.1).exec();
+        super::console::complain(&format!("warning: products may be fused: {error}"));
+    }
+    #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+    let _ = (command, KERNELS);
+}
+
 pub(super) fn run(families: Families, args: &ReplayArgs) -> anyhow::Result<()> {
     let traces = read(&args.trace, args.name.as_deref())?;
-    let model = load(families, &args.model, &Default::default())?;
+    let model = ModelArgs { model: args.model.clone(), keep_quantized: true };
+    let model = load(families, &model, &Default::default())?;
     for (name, trace) in traces {
         let place = format!("{}: trace {name:?}", args.trace.display());
         let object = replay(&model, name, trace).context(place)?;
@@ -73,6 +102,9 @@ fn read(path: &Path, name: Option<&str>) -> anyhow::Result<Vec<(String, Trace)>>
     let wanted = all.into_iter().filter(|(own, _)| name.is_none_or(|name| name == own));
     wanted
         .map(|(name, value)| {
+            if !value.is_object() {
+                bail!("{shown}: trace {name:?}: expected an object, found {value}");
+            }
             let trace = serde_json::from_value(value)
                 .with_context(|| format!("{shown}: trace {name:?}"))?;
             Ok((name, trace))

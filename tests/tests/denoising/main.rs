@@ -17,7 +17,26 @@ fn folder(name: &str) -> PathBuf {
     [env!("CARGO_MANIFEST_DIR"), "fixtures/diffusion_gemma", name].iter().collect()
 }
 
+/// Starts this process anew with products that are not fused, as the runs were recorded: a step's
+/// signal is made of the step before, and a last bit that differs is another token ten steps on.
+/// OpenBLAS chooses its kernels when it is loaded.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+fn plain_products() {
+    use std::os::unix::process::CommandExt;
+    const NAME: &str = "OPENBLAS_CORETYPE";
+    if std::env::var_os(NAME).is_none() && std::is_x86_feature_detected!("avx") {
+        let program = std::env::current_exe().unwrap();
+        let arguments = std::env::args_os().skip(1);
+        let mut again = std::process::Command::new(program);
+        panic!("{}", again.args(arguments).env(NAME, "Sandybridge").exec());
+    }
+}
+
+#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+fn plain_products() {}
+
 fn main() -> ExitCode {
+    plain_products();
     let mut arguments = Arguments::from_args();
     // One thread owns MLX.
     arguments.test_threads = Some(1);

@@ -203,8 +203,9 @@ fn requests_in_turn_do_not_meet() {
 
 fn pieces_are_those_of_whole_blocks() {
     let model = model();
-    let expected = run(&model, &PROMPT, options(40, 7));
-    let mut answer = model.generate(&PROMPT, options(40, 7)).unwrap();
+    let wish = || Options { ignore_eos: true, ..options(40, 7) };
+    let expected = run(&model, &PROMPT, wish());
+    let mut answer = model.generate(&PROMPT, wish()).unwrap();
     let mut read = Vec::new();
     answer
         .read_prompt(&mut |done, total| {
@@ -236,7 +237,7 @@ fn pieces_are_those_of_whole_blocks() {
     assert_eq!((stats.prompt_tokens, stats.cached_tokens), (20, 0));
     assert_eq!(answer.finish_reason(), expected.finish);
     // Who watches may break off.
-    let mut answer = model.generate(&PROMPT, options(40, 7)).unwrap();
+    let mut answer = model.generate(&PROMPT, wish()).unwrap();
     answer.denoising().unwrap().watch(Box::new(|step| match step.block {
         0 => std::ops::ControlFlow::Continue(()),
         _ => std::ops::ControlFlow::Break(()),
@@ -365,7 +366,30 @@ fn refusals_are_typed() {
         composed(CompositionRequest { grammar_jump: Some(true), ..Default::default() }),
     ];
     let rows: Vec<String> = rows.iter().map(|r| format!("{r:?}\n    {r}")).collect();
-    assert_snapshot!(rows.join("\n"), @"");
+    assert_snapshot!(rows.join("\n"), @r#"
+    Temperature(0.7)
+        temperature 0.7: a model that denoises blocks takes none, its method sets one for each step
+    LogProbabilities
+        log-probabilities: a model that denoises blocks has none for its tokens
+    LogitBias
+        logit bias: a model that denoises blocks takes its logits as they are
+    Penalties
+        penalties: a model that denoises blocks chooses all tokens of a block at once
+    Penalties
+        penalties: a model that denoises blocks chooses all tokens of a block at once
+    QuantisedKv("kv8")
+        quantised KV (kv8): a model that denoises blocks keeps its keys and values as they are
+    QuantisedKv("turbo-k8v3")
+        quantised KV (turbo-k8v3): a model that denoises blocks keeps its keys and values as they are
+    PagedKv
+        paged KV: a model that denoises blocks keeps its keys and values in one buffer a layer
+    KvWindow(64)
+        KV window 64: a model that denoises blocks keeps what its layers declare
+    Drafts
+        drafts: a model that denoises blocks verifies no drafted tokens
+    Grammar
+        grammar: a model that denoises blocks chooses no token after another
+    "#);
 }
 
 fn wrong_requests_are_named() {
@@ -398,5 +422,19 @@ fn wrong_requests_are_named() {
         canvas(&[1, 2], Some(&[2, 64])),
     ];
     let folder = crate::folder("tiny").display().to_string();
-    assert_snapshot!(rows.join("\n").replace(&folder, "."), @"");
+    assert_snapshot!(rows.join("\n").replace(&folder, "."), @r"
+    prompt: expected at least one token, found none
+    token: expected an id below 128, found 128
+    temperature: expected a number of at least 0, found -1
+    steps of a canvas: expected a number from 1 to 65536, found 0
+    length of the longest canvas: expected a number from 1 to 16, found 17
+    ./tokenizer.json: not found; a model folder needs it to read text
+    stop texts: expected an answer with text, found ids only
+    canvas: expected tokens before it, found none
+    canvas: expected from 1 to 16 ids, found 0
+    canvas: expected from 1 to 16 ids, found 17
+    token: expected an id below 128, found 128
+    soft embeddings: expected the shape [1, 2, 64], found [1, 2, 63]
+    soft embeddings: expected the shape [1, 2, 64], found [2, 64]
+    ");
 }

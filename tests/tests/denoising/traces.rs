@@ -74,7 +74,9 @@ fn settings(trace: &Value, model: &DenoisingSettings) -> DenoisingSettings {
 
 /// Every step, block and figure of a run, exactly.
 pub(crate) fn replay(dir: &Path, trace: &Value) {
-    let model = Model::load(specc_families::families(), dir, LoadOptions::default()).unwrap();
+    // As they were recorded: products with quantised weights.
+    let options = LoadOptions { keep_quantized: true };
+    let model = Model::load(specc_families::families(), dir, options).unwrap();
     let settings = settings(trace, model.denoising_settings().unwrap());
     let all: Vec<Vec<u32>> = trace["draws"].as_array().unwrap().iter().map(ids).collect();
     let (count, used) = (all.len(), Rc::new(Cell::new(0)));
@@ -107,7 +109,7 @@ pub(crate) fn replay(dir: &Path, trace: &Value) {
             let scores: Vec<f32> = serde_json::from_value(scores.clone()).unwrap();
             let off = step.scores.iter().zip(&scores).map(|(a, b)| (a - b).abs());
             let off = off.fold(0f32, f32::max);
-            eprintln!("{place}: {off:e}");
+            assert!(off <= 1e-4, "{place}: scores are off by {off:e}");
         }
         assert_eq!(step.argmax, ids(&wanted["argmax"]), "{place}");
         if last {

@@ -239,7 +239,8 @@ fn within(what: &str, value: f64, low: f64, high: f64) -> Result<()> {
         (low, _) if low == f64::from(f32::MIN_POSITIVE) => "a number above 0".to_owned(),
         (low, _) => format!("a number of at least {low}"),
     };
-    Err(Error::input(what, expected, value.to_string()))
+    let found = if value.abs() < 1e16 { value.to_string() } else { format!("{value:e}") };
+    Err(Error::input(what, expected, found))
 }
 
 #[cfg(test)]

@@ -60,18 +60,11 @@ pub(super) fn zeros(hidden: Hidden, length: usize) -> Result<Array> {
     Ok(mlx_rs::ops::zeros_dtype(&shape, hidden.dtype)?)
 }
 
-/// Logits of a step, judged; and what its probabilities are made of, should another step follow.
+/// Logits of a step, judged; and what the next step's signal is made of.
 pub(super) struct Judged {
     pub judgement: Judgement,
-    probabilities: Probabilities,
-}
-
-/// The two samplers make them in two ways, which differ in the last bits.
-enum Probabilities {
-    /// Still to be made of the scaled logits.
-    Softmax(Array),
-    /// Those that the entropies were taken from.
-    Made(Array),
+    /// The logits over their temperature, float32 [1, C, V].
+    scaled: Array,
 }
 
 /// Reads logits [1, C, V] at a temperature; `mean` asks for the mean entropy whatever the rule.
@@ -79,22 +72,19 @@ pub(super) fn judge(logits: &Array, temperature: f64, rule: Rule, mean: bool) ->
     let z = ops::div_scalar(&ops::to_f32(logits)?, temperature as f32)?;
     let best = ops::argmax(&z, -1)?;
     let total = ops::logsumexp(&z, -1, true)?;
-    let entropies = |z: &Array| -> Result<(Array, Array)> {
-        let log = ops::sub(z, &total)?;
-        let p = ops::exp(&log)?;
-        let h = ops::neg(&ops::sum(&ops::mul(&p, &log)?, -1, false)?)?;
-        Ok((p, h))
+    let entropies = || -> Result<Array> {
+        let log = ops::sub(&z, &total)?;
+        ops::neg(&ops::sum(&ops::mul(&ops::exp(&log)?, &log)?, -1, false)?)
     };
-    let (scores, probabilities, entropy) = match rule {
+    let (scores, entropy) = match rule {
         Rule::Confidence(_) => {
             let most = ops::max(&z, -1, true)?;
             let confidence = ops::squeeze(&ops::exp(&ops::sub(&most, &total)?)?, -1)?;
-            let entropy = if mean { Some(entropies(&z)?.1) } else { None };
-            (confidence, Probabilities::Softmax(z), entropy)
+            (confidence, if mean { Some(entropies()?) } else { None })
         }
         Rule::Entropy(_) => {
-            let (p, h) = entropies(&z)?;
-            (h.clone(), Probabilities::Made(p), mean.then_some(h))
+            let entropies = entropies()?;
+            (entropies.clone(), mean.then_some(entropies))
         }
     };
     transforms::eval([&best, &scores].into_iter().chain(&entropy))?;
@@ -102,16 +92,14 @@ pub(super) fn judge(logits: &Array, temperature: f64, rule: Rule, mean: bool) ->
     let mean_entropy = mean_entropy.map(|h| h.iter().sum::<f32>() / h.len().max(1) as f32);
     let best = best.try_as_slice::<u32>().map_err(|e| Error::Mlx(e.to_string()))?.to_vec();
     let judgement = Judgement { best, scores: numbers(&scores)?, mean_entropy };
-    Ok(Judged { judgement, probabilities })
+    Ok(Judged { judgement, scaled: z })
 }
 
 impl Judged {
     /// The signal for the next step, not computed yet.
     pub(super) fn signal(self, graph: &dyn Denoiser, hidden: Hidden) -> Result<Array> {
-        let p = match self.probabilities {
-            Probabilities::Softmax(z) => ops::softmax(&z, true)?,
-            Probabilities::Made(p) => p,
-        };
+        // Of its own making for either sampler: the entropies' probabilities differ in the last bits.
+        let p = ops::softmax(&self.scaled, true)?;
         ops::cast(&graph.soft_embeddings(&p)?, hidden.dtype)
     }
 }
