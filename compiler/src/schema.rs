@@ -140,7 +140,7 @@ pub fn manifest() -> Value {
             },
             "cache": section(json!({ "paging": switch() })),
             "capabilities": crate::manifest::section_schema("capabilities"),
-            "method": crate::manifest::section_schema("method"),
+            "method": crate::manifest::method_schema(),
             "chat": crate::manifest::section_schema("chat"),
             "embedding": crate::manifest::section_schema("embedding"),
             "gguf": crate::manifest::section_schema("gguf"),

@@ -66,6 +66,9 @@ pub enum Error {
     /// Something that a layer, storage, device or graph cannot do.
     #[error("{0}")]
     Unsupported(String),
+    /// A request or a composition that denoising has no place for.
+    #[error(transparent)]
+    Denoising(#[from] crate::generate::denoise::Refusal),
     /// A composition record that cannot be.
     #[error("{0}")]
     Composition(String),

@@ -5,6 +5,7 @@ use std::fmt;
 use mlx_rs::Array;
 
 use crate::cache::{CacheLayer, CacheSet};
+use crate::generate::denoise::DenoisingMethod;
 use crate::gguf::GgufMap;
 use crate::pass::{Padding, Pass, Phase};
 use crate::weights::ModelSource;
@@ -245,6 +246,8 @@ pub struct Family {
     pub chat: ChatFormat,
     /// How a text becomes one vector, where its models can give one.
     pub embedding: Option<TextVector>,
+    /// How blocks are refined, where its models denoise.
+    pub denoising: Option<DenoisingMethod>,
     /// Whether it takes a model whose `model_type` is its own.
     pub accepts: fn(&ModelSource) -> Result<bool>,
     /// Loads the weights of a model that it accepts.

@@ -24,8 +24,12 @@ impl Emitter<'_> {
             }
             _ => "None",
         };
-        let fields =
-            format!("gguf: {gguf}, chat: {}, embedding: {},", self.chat(), self.embedding());
+        let fields = format!(
+            "gguf: {gguf}, chat: {}, embedding: {}, denoising: {},",
+            self.chat(),
+            self.embedding(),
+            self.denoising()
+        );
         (fields, items)
     }
 

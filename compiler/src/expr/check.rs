@@ -25,6 +25,10 @@ pub fn check_manifest(manifest: &Manifest) -> Vec<Diagnostic> {
     }
     checker.layers();
     checker.weights();
+    if let Some(method) = &manifest.denoising {
+        let (expr, key) = (&method.canvas_length, method.canvas_length_key);
+        checker.fits(expr, &ScalarType::Int, false, "`canvas_length`", key);
+    }
     for section in &manifest.sections {
         for (_, expr) in &section.exprs {
             checker.scalar(expr, plain);

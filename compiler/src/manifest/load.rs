@@ -2,7 +2,7 @@
 
 use super::reader::{Fields, unknown_key};
 use super::tree::{Key, Table};
-use super::{Manifest, Weights, config, family, layers, sections, weights};
+use super::{Manifest, Weights, config, family, layers, method, sections, weights};
 use crate::diag::{Code, Diagnostic};
 use crate::source::{FileId, Span, Spanned};
 
@@ -62,6 +62,7 @@ pub(crate) fn manifest(
     let layers = layers::layers(root.entry("layers"), whole, diags);
     layers::check_kinds(&layers, diags);
     let paging = family::paging(&mut root, diags);
+    let denoising = method::denoising(root.entry("method"), family.as_ref(), diags);
     let mut kept = Vec::new();
     for name in sections::names() {
         if let Some((key, node)) = root.entry(name) {
@@ -79,6 +80,7 @@ pub(crate) fn manifest(
         weights,
         layers,
         paging,
+        denoising,
         sections: kept,
         graphs,
     })

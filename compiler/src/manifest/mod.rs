@@ -6,6 +6,7 @@ mod family;
 mod layers;
 pub(crate) mod load;
 pub mod merge;
+mod method;
 mod reader;
 mod sections;
 pub mod tree;
@@ -13,6 +14,8 @@ mod weights;
 
 pub(crate) use family::inherited;
 pub use layers::ONLY_KIND;
+pub(crate) use method::method_schema;
+pub use method::{CanvasSampler, Denoising};
 pub(crate) use sections::section_schema;
 
 use crate::source::{FileId, Span, Spanned};
@@ -39,7 +42,9 @@ pub struct Manifest {
     pub layers: Layers,
     /// `[cache] paging`
     pub paging: bool,
-    /// `[capabilities]`, `[method]`, `[chat]`, `[gguf]`, `[embedding]`, `[cache]`: kept as spanned data for their readers.
+    /// `[method]` of a family that denoises.
+    pub denoising: Option<Denoising>,
+    /// `[capabilities]`, `[chat]`, `[gguf]`, `[embedding]`, `[cache]`: kept as spanned data for their readers.
     pub sections: Vec<Section>,
     /// The graph files that hold this family's blocks, the base's first: a later block of the same
     /// name replaces an earlier one.

@@ -23,11 +23,10 @@ enum Shape {
     Number,
     Switch,
     Texts,
-    Ints,
 }
 
 use Holds::{Any, Data, Expr, Keys};
-use Shape::{Ints, Number, Switch, Text, Texts};
+use Shape::{Number, Switch, Text, Texts};
 
 /// Sections, their keys, and what these hold.
 const SECTIONS: &[(&str, &[(&str, Holds)])] = &[
@@ -51,21 +50,6 @@ const SECTIONS: &[(&str, &[(&str, Holds)])] = &[
             ("speculation", Data(Switch)),
             ("bounded_workspace", Data(Switch)),
             ("bidirectional_prefix", Data(Switch)),
-        ],
-    ),
-    (
-        "method",
-        &[
-            ("canvas_length", Expr),
-            ("min_canvas_length", Expr),
-            ("max_canvas_length", Expr),
-            ("steps", Expr),
-            ("temperature", Keys(&[("least", Data(Number)), ("most", Data(Number))])),
-            ("sampler", Data(Text)),
-            ("confidence", Keys(&[("threshold", Data(Number))])),
-            ("entropy", Keys(&[("bound", Data(Number))])),
-            ("stop_ids", Data(Ints)),
-            ("mask_id", Expr),
         ],
     ),
     (
@@ -130,9 +114,6 @@ fn key_schema(holds: &Holds) -> serde_json::Value {
         Data(Texts) => {
             json!({ "anyOf": [{ "type": "string" }, { "type": "array", "items": { "type": "string" } }] })
         }
-        Data(Ints) => {
-            json!({ "anyOf": [{ "type": "integer" }, { "type": "array", "items": { "type": "integer" } }] })
-        }
     }
 }
 
@@ -187,13 +168,11 @@ fn keys(
 fn check(shape: &Shape, key: &Key, node: &Node, diags: &mut Vec<Diagnostic>) {
     let all = |test: fn(&Node) -> bool| matches!(&node.kind, NodeKind::Array(items) if items.iter().all(test));
     let is_text = |node: &Node| node.as_str().is_some();
-    let is_int = |node: &Node| matches!(node.kind, NodeKind::Int(_));
     let (fits, expected) = match shape {
         Text => (is_text(node), "text"),
         Number => (matches!(node.kind, NodeKind::Int(_) | NodeKind::Float(_)), "a number"),
         Switch => (matches!(node.kind, NodeKind::Bool(_)), "`true` or `false`"),
         Texts => (is_text(node) || all(is_text), "a list of texts"),
-        Ints => (is_int(node) || all(is_int), "a list of integers"),
     };
     if !fits {
         report(key, node, expected, diags);

@@ -117,10 +117,27 @@ impl CachePlan {
         let mut pass = Pass::begin(&mut probe, Phase::Decode, &ids, Padding::default())?;
         graph.hidden(&mut pass, &ids)?;
         pass.finish()?;
-        let sizes = plan.layers.iter().zip(probe.layers()).enumerate();
+        plan.learn(&probe)?;
+        Ok(plan)
+    }
+
+    /// The plan with sizes, once `probe` has passed one token through fresh caches of it.
+    pub(crate) fn probed(
+        mut self,
+        probe: impl FnOnce(&mut CacheSet) -> Result<()>,
+    ) -> Result<Self> {
+        let mut caches = self.make();
+        probe(&mut caches)?;
+        self.learn(&caches)?;
+        Ok(self)
+    }
+
+    /// Takes from plain caches of one token what each layer stores.
+    fn learn(&mut self, probe: &CacheSet) -> Result<()> {
+        let sizes = self.layers.iter().zip(probe.layers()).enumerate();
         let sizes =
             sizes.map(|(i, (recipe, layer))| size(i, recipe, layer)).collect::<Result<_>>()?;
-        plan.sizes = Some(sizes);
+        self.sizes = Some(sizes);
         let shapes = |layer: &LayerCache| -> Vec<(Vec<i32>, Dtype)> {
             let of = |x: &Array| (x.shape().to_vec(), x.dtype());
             match layer {
@@ -129,8 +146,8 @@ impl CachePlan {
                 LayerCache::Nothing => Vec::new(),
             }
         };
-        plan.stored = Some(probe.layers().iter().map(shapes).collect());
-        Ok(plan)
+        self.stored = Some(probe.layers().iter().map(shapes).collect());
+        Ok(())
     }
 
     /// What each layer's cache takes; `None` for a plan that was not bound to a graph.

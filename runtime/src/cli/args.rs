@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{ArgGroup, Parser, Subcommand, ValueEnum};
 
 use crate::composition::{CompositionRequest, KvOverride, KvRequest, PagingRequest, TurboBits};
+use crate::generate::denoise::{CanvasSampler, DenoisingOptions, Stopping};
 
 /// Runs model families on MLX.
 #[derive(Debug, Parser)]
@@ -32,6 +33,9 @@ pub(super) enum Command {
     Embed(EmbedArgs),
     /// Measure reading a prompt and decoding.
     Bench(BenchArgs),
+    /// Run traces of another program's denoising with the draws they hold.
+    #[command(hide = true)]
+    Replay(ReplayArgs),
 }
 
 #[derive(Debug, clap::Args)]
@@ -187,6 +191,70 @@ pub(super) struct SamplingArgs {
     pub guard_nan: bool,
 }
 
+/// How blocks are denoised; all of it has defaults in the family's document.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Models that denoise blocks of tokens")]
+pub(super) struct DenoisingArgs {
+    /// What decides which positions of a block stay: each one's probability, or the entropy of all
+    #[arg(long, value_enum, value_name = "SAMPLER")]
+    pub sampler: Option<SamplerArg>,
+    /// Steps of a block
+    #[arg(long, value_name = "N")]
+    pub steps: Option<u32>,
+    /// By confidence, the probability from which on a position stays
+    #[arg(long, value_name = "P", allow_negative_numbers = true)]
+    pub threshold: Option<f64>,
+    /// By entropy, what the positions that stay may add up to
+    #[arg(long, value_name = "H", allow_negative_numbers = true)]
+    pub entropy_bound: Option<f64>,
+    /// End a block early once its likeliest tokens stayed so for N steps and their mean entropy is below H
+    #[arg(long, value_name = "N:H", value_parser = stopping)]
+    pub stop_when_stable: Option<Stopping>,
+    /// Tokens of a block at most
+    #[arg(long, value_name = "N")]
+    pub max_canvas: Option<u32>,
+    /// Tokens of a block at least
+    #[arg(long, value_name = "N")]
+    pub min_canvas: Option<u32>,
+    /// Blocks of the model's full length, however few tokens are wanted
+    #[arg(long, conflicts_with_all = ["max_canvas", "min_canvas"])]
+    pub full_canvas: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum SamplerArg {
+    Confidence,
+    Entropy,
+}
+
+fn stopping(text: &str) -> Result<Stopping, String> {
+    let wrong = || format!("expected N:H such as 2:0.3, found {text:?}");
+    let (canvases, entropy) = text.split_once(':').ok_or_else(wrong)?;
+    match (canvases.trim().parse(), entropy.trim().parse()) {
+        (Ok(canvases), Ok(entropy)) => Ok(Stopping { canvases, entropy }),
+        _ => Err(wrong()),
+    }
+}
+
+impl DenoisingArgs {
+    /// The part of a request.
+    pub fn options(&self) -> DenoisingOptions {
+        DenoisingOptions {
+            sampler: self.sampler.map(|sampler| match sampler {
+                SamplerArg::Confidence => CanvasSampler::Confidence,
+                SamplerArg::Entropy => CanvasSampler::Entropy,
+            }),
+            steps: self.steps,
+            threshold: self.threshold,
+            entropy_bound: self.entropy_bound,
+            stopping: self.stop_when_stable,
+            max_canvas_length: self.max_canvas,
+            min_canvas_length: self.min_canvas,
+            full_canvas: self.full_canvas,
+        }
+    }
+}
+
 fn bias(text: &str) -> Result<(u32, f32), String> {
     let wrong = || format!("expected ID=BIAS such as 50=-1.5, found {text:?}");
     let (id, bias) = text.split_once('=').ok_or_else(wrong)?;
@@ -223,6 +291,11 @@ pub(super) struct GenerateArgs {
     /// Print one JSON object instead of the text
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    pub denoising: DenoisingArgs,
+    /// Show each block while it resolves, on stderr: revealed tokens, and a mark for each other
+    #[arg(long)]
+    pub show_canvas: bool,
 }
 
 #[derive(Debug, clap::Args)]
@@ -236,6 +309,8 @@ pub(super) struct ChatArgs {
     pub no_thinking: bool,
     #[command(flatten)]
     pub sampling: SamplingArgs,
+    #[command(flatten)]
+    pub denoising: DenoisingArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -253,9 +328,26 @@ pub(super) struct LogitsArgs {
     /// Lengths of the appends to the caches, which add up to the tokens; a 1 is a decode
     #[arg(long, value_name = "LIST")]
     pub chunks: Option<String>,
+    /// Of a model that denoises: the logits of one pass over the `canvas` of this safetensors file, with
+    /// its `soft_embeddings` where it holds them
+    #[arg(long, value_name = "FILE", conflicts_with = "rows")]
+    pub canvas: Option<PathBuf>,
     /// The file to write
     #[arg(long, value_name = "FILE")]
     pub out: PathBuf,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct ReplayArgs {
+    /// The model folder
+    #[arg(long, value_name = "DIR")]
+    pub model: PathBuf,
+    /// A JSON file of traces by name
+    #[arg(long, value_name = "FILE")]
+    pub trace: PathBuf,
+    /// Only this one
+    #[arg(long, value_name = "TRACE")]
+    pub name: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]

@@ -1,6 +1,7 @@
 //! `chat`
 
 use std::io::{BufRead, IsTerminal, stdin};
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -138,8 +139,17 @@ impl Chat<'_> {
         let variables = prompt::variables(self.format, &self.messages, self.args.no_thinking);
         let rendered = self.template.render(&variables)?;
         let ids = [self.before.clone(), self.ids(&rendered)?].concat();
-        let options = prompt::options(&self.args.sampling, self.model, true);
+        let mut options = prompt::options(&self.args.sampling, self.model, true);
+        options.denoising = self.args.denoising.options();
         let mut answer = self.model.continue_session(&mut self.session, &ids, options)?;
+        if let Some(blocks) = answer.denoising() {
+            // A block takes long: the wish to stop is heard at each step.
+            let stop = Arc::clone(&self.stop);
+            blocks.watch(Box::new(move |_| match stop.load(Ordering::Relaxed) {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }));
+        }
         generate::read_prompt(&mut answer)?;
         let splitter = Some(prompt::splitter(&self.template, &rendered));
         let mut printer = Printer { splitter, parts: Parts::default(), silent: false };

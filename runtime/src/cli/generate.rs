@@ -7,6 +7,7 @@ use specc_text::Clock;
 use specc_text::parts::{Part, PartSplitter, Parts, ToolCall};
 
 use super::args::GenerateArgs;
+use super::canvas::CanvasView;
 use super::console::{Bar, complain, say, whisper};
 use super::{Families, begin, load, prompt};
 use crate::generate::{FinishReason, Generation, Model, Session, Stats};
@@ -32,8 +33,21 @@ pub(super) fn run(families: Families, args: &GenerateArgs) -> anyhow::Result<()>
     };
     let mut options = prompt::options(&args.sampling, &model, listed.is_none());
     options.ignore_eos = args.ignore_eos;
+    options.denoising = args.denoising.options();
     let whole = [session.tokens(), &ids].concat();
     let mut answer = model.continue_session(&mut session, &whole, options)?;
+    if args.show_canvas {
+        let Some(blocks) = answer.denoising() else {
+            let name = model.family().name;
+            anyhow::bail!("--show-canvas: models of the family {name} do not denoise");
+        };
+        let tokenizer = if listed.is_none() { Some(model.tokenizer()?) } else { None };
+        let mut view = CanvasView::new(tokenizer);
+        blocks.watch(Box::new(move |step| {
+            view.show(step);
+            ControlFlow::Continue(())
+        }));
+    }
     read_prompt(&mut answer)?;
     let mut printer = Printer { splitter, parts: Parts::default(), silent: args.json };
     let mut out = Vec::new();
@@ -143,7 +157,7 @@ fn report(
 ) -> Value {
     let thinking = parts.map(|parts| parts.thinking.as_str()).filter(|text| !text.is_empty());
     let calls = parts.iter().flat_map(|parts| &parts.tool_calls).map(ToolCall::to_json);
-    json!({
+    let mut object = json!({
         "prompt_ids": prompt_ids,
         "ids": ids,
         "text": parts.map(|parts| parts.text.as_str()),
@@ -158,7 +172,11 @@ fn report(
         "decode_ms": milliseconds(stats.decode),
         "decode_tps": stats.decode_tps(),
         "peak_memory_bytes": stats.peak_memory,
-    })
+    });
+    if stats.denoising_steps > 0 {
+        object["denoising_steps"] = stats.denoising_steps.into();
+    }
+    object
 }
 
 fn milliseconds(time: std::time::Duration) -> f64 {
@@ -171,8 +189,12 @@ pub(super) fn line(stats: &Stats) -> String {
         0 => String::new(),
         n => format!(" ({n} from the cache)"),
     };
+    let steps = match stats.denoising_steps {
+        0 => String::new(),
+        n => format!(" in {n} denoising steps"),
+    };
     format!(
-        "prompt: {} tokens{cached}, {:.1} tokens/s; generated: {} tokens, {:.1} tokens/s; peak memory: {:.3} GB",
+        "prompt: {} tokens{cached}, {:.1} tokens/s; generated: {} tokens{steps}, {:.1} tokens/s; peak memory: {:.3} GB",
         stats.prompt_tokens,
         stats.prefill_tps(),
         stats.generated_tokens,

@@ -44,6 +44,9 @@ fn describe(families: Families, args: &InfoArgs) -> anyhow::Result<Value> {
     let model = Model::of_source(family, source.shapes_only(), &CompositionRequest::default())?;
     out["cache"] = cache(&model)?.into();
     out["composition"] = json!(model.composition());
+    if let Some(settings) = model.denoising_settings() {
+        out["denoising"] = json!(settings);
+    }
     Ok(out)
 }
 
@@ -120,6 +123,9 @@ fn text(object: &Value) -> String {
         );
     }
     line("composition", object["composition"].to_string());
+    if let Some(settings) = object.get("denoising") {
+        line("denoising", settings.to_string());
+    }
     for (key, value) in object["config"].as_object().into_iter().flatten() {
         line("config", format!("{key} = {value}"));
     }

@@ -6,6 +6,7 @@
 
 mod args;
 mod bench;
+mod canvas;
 mod chat;
 mod console;
 mod embed;
@@ -15,6 +16,7 @@ mod info;
 mod logits;
 mod prompt;
 mod render;
+mod replay;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -33,6 +35,7 @@ type Families = &'static [&'static Family];
 
 /// Runs the command line of this process.
 pub fn main(families: Families) -> ExitCode {
+    replay::plain_products(std::env::args_os().nth(1).as_deref());
     run(families, std::env::args_os())
 }
 
@@ -66,6 +69,7 @@ fn dispatch(families: Families, command: Command) -> anyhow::Result<()> {
         Command::Render(args) => render::run(families, &args),
         Command::Embed(args) => embed::run(families, &args),
         Command::Bench(args) => bench::run(families, &args),
+        Command::Replay(args) => replay::run(families, &args),
     }
 }
 

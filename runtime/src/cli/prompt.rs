@@ -11,6 +11,8 @@ use specc_text::template::{ChatTemplate, Template};
 use specc_text::{Clock, TemplateOptions, load_model_chat_template};
 
 use super::args::SamplingArgs;
+use crate::Array;
+use crate::array::from_bytes;
 use crate::generate::{Model, Options};
 use crate::graph::ChatFormat;
 use crate::sample::{Penalties, Sampling};
@@ -29,8 +31,7 @@ pub(super) fn numbers<T: std::str::FromStr>(what: &str, text: &str) -> anyhow::R
 pub(super) fn ids_of_file(path: &Path, name: &str) -> anyhow::Result<(usize, Vec<u32>)> {
     let shown = path.display();
     let bytes = std::fs::read(path).with_context(|| format!("{shown}"))?;
-    let file = SafeTensors::deserialize(&bytes)
-        .map_err(|e| anyhow::anyhow!("{shown}: not a safetensors file: {e}"))?;
+    let file = safetensors_of(&bytes, path)?;
     let Ok(tensor) = file.tensor(name) else {
         bail!("{shown}: no tensor `{name}`; it holds {}", file.names().join(", "));
     };
@@ -41,6 +42,28 @@ pub(super) fn ids_of_file(path: &Path, name: &str) -> anyhow::Result<(usize, Vec
     let ids = integers(&tensor).with_context(|| format!("{shown}: `{name}`"))?;
     let rows = if axes == 2 { tensor.shape()[0] } else { 1 };
     Ok((rows, ids))
+}
+
+/// Floats of a safetensors file as they lie there; none where it holds no such tensor.
+pub(super) fn floats_of_file(path: &Path, name: &str) -> anyhow::Result<Option<Array>> {
+    let shown = path.display();
+    let bytes = std::fs::read(path).with_context(|| format!("{shown}"))?;
+    let file = safetensors_of(&bytes, path)?;
+    let Ok(tensor) = file.tensor(name) else { return Ok(None) };
+    let dtype = match tensor.dtype() {
+        Dtype::F32 => crate::Dtype::Float32,
+        Dtype::F16 => crate::Dtype::Float16,
+        Dtype::BF16 => crate::Dtype::Bfloat16,
+        other => bail!("{shown}: `{name}`: expected floats of 16 or 32 bits, found {other:?}"),
+    };
+    let shape = tensor.shape().iter().map(|n| i32::try_from(*n)).collect::<Result<Vec<_>, _>>();
+    let shape = shape.with_context(|| format!("{shown}: `{name}`: {:?}", tensor.shape()))?;
+    Ok(Some(from_bytes(tensor.data(), &shape, dtype)?))
+}
+
+fn safetensors_of<'b>(bytes: &'b [u8], path: &Path) -> anyhow::Result<SafeTensors<'b>> {
+    SafeTensors::deserialize(bytes)
+        .map_err(|e| anyhow::anyhow!("{}: not a safetensors file: {e}", path.display()))
 }
 
 fn integers(tensor: &TensorView<'_>) -> anyhow::Result<Vec<u32>> {

@@ -5,10 +5,10 @@ use std::time::Instant;
 
 use mlx_rs::transforms::async_eval;
 use mlx_rs::{Array, memory};
-use specc_text::{Detokenizer, StopStrings, Tokenizer};
 
 use super::options::peak_memory;
 use super::planner::{PrefillKind, PrefillState};
+use super::text::TextStream;
 use super::{FinishReason, Model, Options, Piece, Session, Stats};
 use crate::array::from_i32s;
 use crate::graph::{Autoregressive, TokenPhases};
@@ -25,7 +25,7 @@ pub(super) enum Held<'a> {
 }
 
 impl Held<'_> {
-    fn get(&mut self) -> &mut Session {
+    pub(super) fn get(&mut self) -> &mut Session {
         match self {
             Held::Own(session) => session,
             Held::Lent(session) => session,
@@ -42,17 +42,11 @@ struct Pending {
     broken: Option<Array>,
 }
 
-/// Text from ids, with stop texts.
-struct TextStream<'a> {
-    detokenizer: Detokenizer<&'a Tokenizer>,
-    stops: StopStrings,
-}
-
-/// An answer in the making: an iterator over its pieces.
+/// An answer token by token.
 ///
 /// The device computes one token ahead of what was read. Dropping it cancels; the session then holds
 /// the tokens read so far.
-pub struct Generation<'a> {
+pub struct TokenGeneration<'a> {
     graph: &'a dyn Autoregressive,
     session: Held<'a>,
     options: Options,
@@ -74,16 +68,16 @@ pub struct Generation<'a> {
     ended: bool,
 }
 
-impl std::fmt::Debug for Generation<'_> {
+impl std::fmt::Debug for TokenGeneration<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Generation")
+        f.debug_struct("TokenGeneration")
             .field("stats", &self.stats)
             .field("finish", &self.finish)
             .finish_non_exhaustive()
     }
 }
 
-impl<'a> Generation<'a> {
+impl<'a> TokenGeneration<'a> {
     pub(super) fn start(
         model: &'a Model,
         mut session: Held<'a>,
@@ -100,14 +94,7 @@ impl<'a> Generation<'a> {
             return Err(Error::input("logit bias", expected, id.to_string()));
         }
         let history = History::new(&options.penalties, prompt)?;
-        let text = if options.text {
-            let detokenizer = Detokenizer::new(model.tokenizer()?, false);
-            Some(TextStream { detokenizer, stops: StopStrings::new(options.stop.clone()) })
-        } else if options.stop.iter().any(|stop| !stop.is_empty()) {
-            return Err(Error::input("stop texts", "an answer with text", "ids only"));
-        } else {
-            None
-        };
+        let text = TextStream::new(model, &options)?;
         let started = Instant::now();
         let cached = session.get().reuse(prompt)?;
         let stats =
@@ -275,9 +262,9 @@ impl<'a> Generation<'a> {
         let logprob = current.logprob.as_ref().map(item::<f32>).transpose()?;
         let mut piece = Piece { id: Some(id), text: String::new(), logprob };
         if let Some(text) = &mut self.text {
-            let shown = text.stops.push(&text.detokenizer.push(id)?);
+            let shown = text.push(id)?;
             piece.text = shown.text;
-            if shown.stop.is_some() {
+            if shown.stopped {
                 self.finish = Some(FinishReason::Stop);
             }
         }
@@ -321,19 +308,15 @@ impl<'a> Generation<'a> {
             return Ok(None);
         }
         let Some(text) = &mut self.text else { return Ok(None) };
-        let rest = text.detokenizer.finish()?;
-        let shown = text.stops.push(&rest);
-        let mut held = shown.text;
-        if shown.stop.is_some() {
+        let held = text.finish()?;
+        if held.stopped {
             self.finish = Some(FinishReason::Stop);
-        } else {
-            held.push_str(&text.stops.finish());
         }
-        Ok((!held.is_empty()).then_some(Piece { id: None, text: held, logprob: None }))
+        Ok((!held.text.is_empty()).then_some(Piece { id: None, text: held.text, logprob: None }))
     }
 }
 
-impl Iterator for Generation<'_> {
+impl Iterator for TokenGeneration<'_> {
     type Item = Result<Piece>;
 
     fn next(&mut self) -> Option<Result<Piece>> {
@@ -349,7 +332,7 @@ impl Iterator for Generation<'_> {
     }
 }
 
-impl Drop for Generation<'_> {
+impl Drop for TokenGeneration<'_> {
     fn drop(&mut self) {
         self.settle();
     }

@@ -7,6 +7,21 @@ use crate::cache::CacheSet;
 use crate::graph::TokenPhases;
 use crate::{Error, Result, ops};
 
+/// The lengths of the appends of `total` tokens: those of `chunks`, else one of all.
+///
+/// # Errors
+/// The chunks do not add up to the total, or one is 0.
+pub(crate) fn append_lengths(chunks: Option<&[usize]>, total: usize) -> Result<Vec<usize>> {
+    let Some(chunks) = chunks else { return Ok(vec![total]) };
+    let sum = chunks.iter().try_fold(0usize, |sum, n| sum.checked_add(*n));
+    if sum == Some(total) && !chunks.contains(&0) {
+        return Ok(chunks.to_vec());
+    }
+    let list: Vec<String> = chunks.iter().map(ToString::to_string).collect();
+    let expected = format!("numbers from 1 that add up to {total}");
+    Err(Error::input("chunks", expected, list.join(",")))
+}
+
 impl Model {
     /// The logits after every token: ids int32 [B, T] -> float32 [B, T, V].
     ///
@@ -49,19 +64,9 @@ impl Model {
         let &[_, total] = ids.shape() else {
             return Err(Error::input("ids", "rows and tokens", format!("{:?}", ids.shape())));
         };
-        let whole = [total as usize];
-        let chunks = chunks.unwrap_or(&whole);
-        let sum = chunks.iter().try_fold(0usize, |sum, n| sum.checked_add(*n));
-        if sum != Some(total as usize) || chunks.contains(&0) {
-            let list: Vec<String> = chunks.iter().map(ToString::to_string).collect();
-            return Err(Error::input(
-                "chunks",
-                format!("numbers from 1 that add up to {total}"),
-                list.join(","),
-            ));
-        }
+        let chunks = append_lengths(chunks, total as usize)?;
         let (mut parts, mut at) = (Vec::new(), 0);
-        for chunk in chunks {
+        for chunk in &chunks {
             let end = at + *chunk as i32;
             let part = ops::slice(ids, 1, at, end)?;
             let hidden = match chunk {

@@ -14,6 +14,8 @@
 //! # }
 //! ```
 
+mod answer;
+pub mod denoise;
 mod embed;
 mod generation;
 mod logits;
@@ -21,9 +23,13 @@ mod model;
 mod options;
 mod planner;
 mod session;
+mod text;
 
+pub use answer::Generation;
+pub use denoise::{Denoising, DenoisingOptions, DenoisingSettings};
 pub use embed::Embedded;
-pub use generation::Generation;
+#[cfg(feature = "cli")]
+pub(crate) use logits::append_lengths;
 pub use model::{Model, find_family};
 pub use options::{FinishReason, Options, Piece, Stats};
 pub use planner::{PrefillKind, PrefillState, PrefillStep, useful_snapshot};

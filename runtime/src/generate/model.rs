@@ -5,11 +5,12 @@ use std::path::Path;
 
 use specc_text::Tokenizer;
 
+use super::denoise::{self, DenoisingSettings, Refusal};
 use super::generation::row;
 use super::{Generation, Options, Session};
 use crate::cache::CachePlan;
 use crate::composition::{Composition, CompositionRequest, LayerScheme, resolve_composition};
-use crate::graph::{Family, LoadedGraph, Tier, TokenPhases};
+use crate::graph::{Family, LoadedGraph, Method, Tier, TokenPhases};
 use crate::weights::{LoadOptions, ModelSource};
 use crate::{Error, Result};
 
@@ -21,6 +22,7 @@ pub struct Model {
     graph: LoadedGraph,
     composition: Composition,
     plan: CachePlan,
+    pub(super) denoising: Option<DenoisingSettings>,
     vocabulary: Option<u32>,
     eos: Vec<u32>,
     tokenizer: OnceCell<Tokenizer>,
@@ -127,10 +129,15 @@ impl Model {
         request: &CompositionRequest,
     ) -> Result<Self> {
         let composition = resolve_composition(request, &kv_config(source.folder())?)?;
+        if family.method == Method::Denoising {
+            Refusal::of_composition(&composition)?;
+        }
+        let how = family.denoising.as_ref();
+        let denoising = how.map(|how| DenoisingSettings::of(how, &source)).transpose()?;
         let graph = (family.load)(&source)?;
         let plan = match &graph {
             LoadedGraph::Autoregressive(graph) => CachePlan::bind(&**graph, &composition, &[])?,
-            LoadedGraph::Denoising(graph) => CachePlan::new(graph.cache_layers())?,
+            LoadedGraph::Denoising(graph) => denoise::plan(&**graph)?,
             LoadedGraph::Embedding(_) => CachePlan::new(&[])?,
         };
         // What loading needed on the way is given back.
@@ -142,6 +149,7 @@ impl Model {
             graph,
             composition,
             plan,
+            denoising,
             vocabulary: None,
             eos: eos.into_iter().collect(),
             tokenizer: OnceCell::new(),
@@ -252,7 +260,11 @@ impl Model {
         if let Ok(Some(size)) = reader.int("vocab_size") {
             return Ok(u32::try_from(size).ok());
         }
-        let LoadedGraph::Autoregressive(graph) = &self.graph else { return Ok(None) };
+        let graph = match &self.graph {
+            LoadedGraph::Autoregressive(graph) => graph,
+            LoadedGraph::Denoising(graph) => return denoise::vocabulary(&**graph, &self.plan),
+            LoadedGraph::Embedding(_) => return Ok(None),
+        };
         let hidden = graph.prompt(&mut self.plan.make(), &row(&[0])?)?;
         let logits = TokenPhases::logits(&**graph, &hidden)?;
         Ok(u32::try_from(logits.dim(-1)).ok())

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::denoise::DenoisingOptions;
 use crate::Result;
 use crate::sample::{Penalties, Sampling};
 
@@ -24,6 +25,8 @@ pub struct Options {
     pub guard_nan: bool,
     /// Gives text beside ids, which needs a tokenizer.
     pub text: bool,
+    /// How blocks are denoised, for models that do so.
+    pub denoising: DenoisingOptions,
 }
 
 impl Default for Options {
@@ -37,6 +40,7 @@ impl Default for Options {
             logprobs: false,
             guard_nan: false,
             text: true,
+            denoising: DenoisingOptions::default(),
         }
     }
 }
@@ -87,9 +91,11 @@ pub struct Stats {
     pub cached_tokens: usize,
     /// Tokens generated; an end token counts.
     pub generated_tokens: usize,
-    /// Until the first token.
+    /// Passes over canvases, of a model that denoises.
+    pub denoising_steps: usize,
+    /// Until the first token; for a model that denoises, until the prompt is read.
     pub prefill: Duration,
-    /// From the first token to the last.
+    /// From there to the last token.
     pub decode: Duration,
     /// Tokens that the caches hold at the end.
     pub cache_tokens: usize,
@@ -103,9 +109,11 @@ impl Stats {
         rate(self.prompt_tokens - self.cached_tokens, self.prefill)
     }
 
-    /// Tokens generated a second, after the first.
+    /// Tokens generated a second in the time of [`Stats::decode`]. Of next tokens the first comes with
+    /// the prompt; those of a canvas all come after it.
     pub fn decode_tps(&self) -> f64 {
-        rate(self.generated_tokens.saturating_sub(1), self.decode)
+        let before = usize::from(self.denoising_steps == 0);
+        rate(self.generated_tokens.saturating_sub(before), self.decode)
     }
 }
 

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use super::Model;
 use super::generation::row;
 use crate::cache::{CachePlan, CacheSet, Identity};
-use crate::graph::TokenPhases;
+use crate::graph::{LoadedGraph, TokenPhases};
 use crate::{Error, Result};
 
 /// Caches that live from one request to the next: what a new prompt shares with the tokens read
@@ -64,11 +64,14 @@ impl Model {
     /// # Errors
     /// An id is outside the vocabulary, or MLX's; the session is empty then.
     pub fn append(&self, session: &mut Session, ids: &[u32]) -> Result<()> {
-        let graph = self.graph().autoregressive()?;
         if ids.is_empty() {
             return Ok(());
         }
         self.check_ids(ids)?;
+        if let LoadedGraph::Denoising(graph) = self.graph() {
+            return self.read_known(&**graph, session, ids);
+        }
+        let graph = self.graph().autoregressive()?;
         let read = graph.append_known(&mut session.caches, &row(ids)?);
         let read = read.and_then(|_| session.caches.eval());
         match read {

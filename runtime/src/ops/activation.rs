@@ -1,6 +1,7 @@
 //! Activations and weightless norms.
 
-use std::f32::consts::{PI, SQRT_2};
+use std::f32::consts::SQRT_2;
+use std::f64::consts::PI;
 
 use mlx_rs::ops as mx;
 use mlx_rs::{Array, Dtype};
@@ -36,7 +37,8 @@ pub fn gelu_tanh(x: &Array) -> Result<Array> {
         _ => pow_scalar(x, 3.0)?,
     };
     let inner = mx::add(x, mul_scalar(&cube, 0.044_715)?)?;
-    let tanh = tanh(&mul_scalar(&inner, (2.0 / PI).sqrt())?)?;
+    // Rounded once: the root of a rounded quotient is another number.
+    let tanh = tanh(&mul_scalar(&inner, (2.0 / PI).sqrt() as f32)?)?;
     mul(&mul_scalar(x, 0.5)?, &add_scalar(&tanh, 1.0)?)
 }
 

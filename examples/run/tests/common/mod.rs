@@ -64,8 +64,13 @@ pub fn case(name: &str) -> PathBuf {
 
 /// A copy of a case's model that may be changed, with a tokenizer of words `t0` to `t159`.
 pub fn copy(name: &str) -> tempfile::TempDir {
+    copy_of(&case(name))
+}
+
+/// The same of any model folder.
+pub fn copy_of(model: &Path) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    for entry in std::fs::read_dir(case(name)).unwrap() {
+    for entry in std::fs::read_dir(model).unwrap() {
         let path = entry.unwrap().path();
         std::fs::copy(&path, folder.path().join(path.file_name().unwrap())).unwrap();
     }

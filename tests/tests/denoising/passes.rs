@@ -1,8 +1,7 @@
-//! The block-denoising family beside the numbers of an independent program, pass by pass.
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used)]
+//! Pass by pass: encoder, canvases with and without a signal, router and experts.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use safetensors::SafeTensors;
 use specc_runtime::cache::{CachePlan, CacheSet};
@@ -17,10 +16,10 @@ use specc_runtime::{Array, Dtype, array, nn, ops};
 const LOGITS: f32 = 1e-3;
 const VALUES: f32 = 1e-4;
 
-struct Numbers(HashMap<String, Array>);
+pub(crate) struct Numbers(HashMap<String, Array>);
 
 impl Numbers {
-    fn read(dir: &Path) -> Self {
+    pub(crate) fn read(dir: &Path) -> Self {
         let bytes = std::fs::read(dir.join("expected.safetensors")).unwrap();
         let file = SafeTensors::deserialize(&bytes).unwrap();
         let arrays = file.tensors().into_iter().map(|(name, x)| {
@@ -35,12 +34,12 @@ impl Numbers {
         Numbers(arrays.collect())
     }
 
-    fn get(&self, name: &str) -> &Array {
+    pub(crate) fn get(&self, name: &str) -> &Array {
         self.0.get(name).unwrap_or_else(|| panic!("no array {name}"))
     }
 
     /// Within `bound` of the array of that name.
-    fn close(&self, name: &str, found: &Array, bound: f32) {
+    pub(crate) fn close(&self, name: &str, found: &Array, bound: f32) {
         let far = self.distance(name, found);
         assert!(far <= bound, "{name}: off by {far:e}, at most {bound:e}");
     }
@@ -193,16 +192,41 @@ fn experts(dir: &Path, numbers: &Numbers) {
     }
 }
 
-/// One test: MLX belongs to one thread.
-#[test]
-fn passes_agree_with_the_reference() {
-    for name in ["tiny", "tiny-q"] {
-        let dir: PathBuf =
-            [env!("CARGO_MANIFEST_DIR"), "fixtures/diffusion_gemma", name].iter().collect();
-        let numbers = Numbers::read(&dir);
-        let model = Model::load(specc_families::families(), &dir, LoadOptions::default()).unwrap();
-        let LoadedGraph::Denoising(graph) = model.graph() else { panic!("{name} denoises") };
-        prompts(&**graph, &numbers);
-        experts(&dir, &numbers);
+/// Logits of canvases, the caches before them in one piece and in several.
+pub(crate) fn canvases(dir: &Path) {
+    let numbers = Numbers::read(dir);
+    let model = Model::load(specc_families::families(), dir, LoadOptions::default()).unwrap();
+    let LoadedGraph::Denoising(graph) = model.graph() else { panic!("no graph that denoises") };
+    prompts(&**graph, &numbers);
+}
+
+/// The router and the experts alone.
+pub(crate) fn mixture(dir: &Path) {
+    experts(dir, &Numbers::read(dir));
+}
+
+/// The same canvases through the model's own interface.
+pub(crate) fn interface(dir: &Path) {
+    let numbers = Numbers::read(dir);
+    let model = Model::load(specc_families::families(), dir, LoadOptions::default()).unwrap();
+    let ids = |name: &str| numbers.get(name).to_vec_cast::<u32>().unwrap();
+    for p in ["p5", "p8", "p20"] {
+        let mut session = model.session();
+        model.append(&mut session, &ids(&format!("{p}.prompt_ids"))).unwrap();
+        let mut check = |canvas: &str, signal: Option<&str>, expected: &str| {
+            let signal = signal.map(|name| numbers.get(&format!("{p}.{name}")));
+            let canvas = ids(&format!("{p}.{canvas}"));
+            let logits = model.canvas_logits(&mut session, &canvas, signal).unwrap();
+            let logits = ops::expand(&logits, 0).unwrap();
+            numbers.close(&format!("{p}.{expected}.logits"), &logits, LOGITS);
+        };
+        check("canvas1", None, "decoder1");
+        check("canvas2", Some("soft_embeddings"), "decoder2");
+        check("canvas2", None, "decoder2_nofeedback");
+        model.append(&mut session, &ids(&format!("{p}.block"))).unwrap();
+        let canvas = ids(&format!("{p}.canvas2"));
+        let logits = model.canvas_logits(&mut session, &canvas, None).unwrap();
+        let logits = ops::expand(&logits, 0).unwrap();
+        numbers.close(&format!("{p}.decoder3.logits"), &logits, LOGITS);
     }
 }
