@@ -66,6 +66,12 @@ pub enum Error {
     /// Something that a layer, storage, device or graph cannot do.
     #[error("{0}")]
     Unsupported(String),
+    /// A graph that promises what it does not provide.
+    #[error("{0}")]
+    Capability(String),
+    /// A profile that cannot be, or that does not fit its model.
+    #[error(transparent)]
+    Profile(#[from] crate::profile::ProfileError),
     /// A composition record that cannot be.
     #[error("{0}")]
     Composition(String),

@@ -7,6 +7,7 @@
 mod config;
 mod family;
 mod forward;
+mod profile;
 mod scalar;
 mod sections;
 mod structs;

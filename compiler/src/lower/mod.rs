@@ -9,6 +9,7 @@ mod choice;
 mod expr;
 mod externs;
 mod loops;
+mod mixers;
 mod names;
 mod rules;
 mod scalar;
@@ -26,6 +27,44 @@ use crate::syntax::ast::{Block, Expr, ExprKind, Extern, GraphFile};
 pub use call::plain;
 pub use names::variable as variable_name;
 pub use scalar::{ManifestScope, declared_scalar, join, manifest_scalar, scalar_of_config};
+
+/// Types that generated modules use beside those of their blocks.
+const TAKEN: [&str; 34] = [
+    "Model",
+    "Config",
+    "LayerConfig",
+    "Loaded",
+    "Array",
+    "Pass",
+    "Slot",
+    "Result",
+    "Error",
+    "Loader",
+    "ModelSource",
+    "LoadedGraph",
+    "CacheLayer",
+    "WeightMap",
+    "Family",
+    "Tier",
+    "Method",
+    "ChatFormat",
+    "TextVector",
+    "Pooling",
+    "GgufMap",
+    "GraphDeclaration",
+    "PrefillDeclaration",
+    "SpeculationDeclaration",
+    "FamilyProfile",
+    "Fidelity",
+    "FidelityTier",
+    "Claim",
+    "Specialization",
+    "GeneratedProfile",
+    "GenerationDefaults",
+    "ArtifactProfile",
+    "ExpertCounts",
+    "MediaTokens",
+];
 
 /// Blocks inside blocks deeper than this are refused; real models need fewer than ten.
 const MAX_DEPTH: usize = 64;
@@ -80,6 +119,7 @@ struct Lowerer<'a> {
     graphs: Vec<Block>,
     externs: HashMap<String, Extern>,
     used_externs: Vec<Extern>,
+    mixers: Vec<crate::ir::MixerUse>,
     facts: Facts,
     structs: Vec<Struct>,
     names: HashSet<String>,
@@ -333,11 +373,10 @@ impl<'a> Lowerer<'a> {
             graphs: Vec::new(),
             externs: HashMap::new(),
             used_externs: Vec::new(),
+            mixers: Vec::new(),
             facts,
             structs: Vec::new(),
-            names: HashSet::from(
-                ["Model", "Config", "LayerConfig", "Array", "Pass", "Slot"].map(String::from),
-            ),
+            names: TAKEN.map(String::from).into(),
             made: HashMap::new(),
             made_results: HashMap::new(),
             stack: Vec::new(),

@@ -1,11 +1,13 @@
 //! Family manifests: what a TOML document says, with places, after `extends` is applied.
 
 pub mod cache;
+pub mod capabilities;
 mod config;
 mod family;
 mod layers;
 pub(crate) mod load;
 pub mod merge;
+pub mod profile;
 mod reader;
 mod sections;
 pub mod tree;
@@ -39,7 +41,11 @@ pub struct Manifest {
     pub layers: Layers,
     /// `[cache] paging`
     pub paging: bool,
-    /// `[capabilities]`, `[method]`, `[chat]`, `[gguf]`, `[embedding]`, `[cache]`: kept as spanned data for their readers.
+    /// What `[capabilities]` declares of the graph.
+    pub capabilities: capabilities::Capabilities,
+    /// `[profile]`
+    pub profile: profile::Profile,
+    /// `[capabilities]`, `[profile]`, `[method]`, `[chat]`, `[gguf]`, `[embedding]`: kept as data for their readers.
     pub sections: Vec<Section>,
     /// The graph files that hold this family's blocks, the base's first: a later block of the same
     /// name replaces an earlier one.

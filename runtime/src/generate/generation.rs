@@ -129,7 +129,7 @@ impl<'a> Generation<'a> {
             end_token: None,
             ended: false,
             options,
-            chunk: model.composition().prefill_chunk_tokens as usize,
+            chunk: model.prefill_chunk(prompt.len()),
             tail_split: model.composition().prefill_tail_split,
         })
     }

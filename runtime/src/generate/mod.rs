@@ -22,11 +22,14 @@ mod options;
 mod planner;
 mod session;
 
+pub use crate::profile::find_family;
 pub use embed::Embedded;
 pub use generation::Generation;
-pub use model::{Model, find_family};
+pub use model::Model;
 pub use options::{FinishReason, Options, Piece, Stats};
-pub use planner::{PrefillKind, PrefillState, PrefillStep, useful_snapshot};
+pub use planner::{
+    PrefillKind, PrefillState, PrefillStep, bounded_chunk, score_bytes, useful_snapshot,
+};
 pub use session::Session;
 
 use generation::Held;
