@@ -11,6 +11,7 @@ use crate::declare::declare;
 use crate::ir::ScalarType;
 use crate::manifest::Fidelity;
 use crate::manifest::capabilities::SPECULATION;
+use crate::manifest::profile::Generated;
 
 impl Emitter<'_> {
     /// The graph's declaration, as what differs from an ordinary one.
@@ -74,7 +75,7 @@ impl Emitter<'_> {
                 cap.unwrap_or_default()
             );
         }
-        if let Some((id, fingerprints)) = &said.generated {
+        if let Some(Generated { id, fingerprints }) = &said.generated {
             let default = format!("{}-generated", manifest.graph_name());
             let id = id.as_ref().map_or(default, |id| id.node.clone());
             let _ = write!(

@@ -33,10 +33,19 @@ pub struct Profile {
     pub implements: Option<Spanned<String>>,
     /// What an engine needs for it.
     pub capabilities: Vec<Spanned<String>>,
-    /// Configurations that run a generated graph: the profile's id, and their fingerprints.
-    pub generated: Option<(Option<Spanned<String>>, Vec<Spanned<String>>)>,
+    /// Configurations that run a generated graph.
+    pub generated: Option<Generated>,
     /// Exact artifacts.
     pub artifacts: Vec<Artifact>,
+}
+
+/// Configurations that run a generated graph.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Generated {
+    /// The profile's id; the graph's name and `-generated` where left out.
+    pub id: Option<Spanned<String>>,
+    /// Their fingerprints.
+    pub fingerprints: Vec<Spanned<String>>,
 }
 
 /// One exact artifact.
@@ -64,7 +73,7 @@ pub(super) fn profile(node: Option<&Node>, diags: &mut Vec<Diagnostic>) -> Profi
     let generated = table.get("generated").and_then(Node::as_table).map(|generated| {
         let fingerprints = texts(generated, "fingerprints");
         fingerprints.iter().for_each(|one| check_fingerprint(one, diags));
-        (name(generated, "id", diags), fingerprints)
+        Generated { id: name(generated, "id", diags), fingerprints }
     });
     let items = match table.get("artifacts").map(|node| &node.kind) {
         Some(NodeKind::Array(items)) => items.as_slice(),
@@ -241,7 +250,7 @@ impl super::Manifest {
             ("the profile", self.profile_id(), at(&profile.id)),
             ("the implementation", self.implementation(), at(&profile.implements)),
         ];
-        if let Some((id, fingerprints)) = &profile.generated {
+        if let Some(Generated { id, fingerprints }) = &profile.generated {
             names.extend(id.iter().map(|id| ("the profile", id.node.clone(), id.span)));
             let one = |f: &Spanned<String>| ("the fingerprint", f.node.clone(), f.span);
             names.extend(fingerprints.iter().map(one));

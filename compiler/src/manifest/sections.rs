@@ -124,8 +124,6 @@ const SECTIONS: &[(&str, &[(&str, Holds)])] = &[
             ("pooling", Data(Text)),
             ("normalise", Data(Switch)),
             ("terminator", Data(Text)),
-            ("prompts", Any),
-            ("max_length", Expr),
         ],
     ),
     (
