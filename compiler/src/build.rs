@@ -134,9 +134,10 @@ impl Build {
                 render::Style::Plain,
             )));
         }
-        // Targeted families are tried first.
-        made.sort_by_key(|(_, checked)| {
-            (checked.manifest.family.generic, checked.manifest.family.accepts.is_none())
+        // Targeted families are tried first, of these one's own before the built-in ones.
+        made.sort_by_key(|(name, checked)| {
+            let family = &checked.manifest.family;
+            (family.generic, !library.is_local(name), family.accepts.is_none())
         });
         let mut index = String::new();
         for (name, checked) in &made {

@@ -1,5 +1,6 @@
 //! The pipeline: documents → manifest and graphs → IR → Rust.
 
+use crate::declare::declare;
 use crate::diag::Diagnostic;
 use crate::emit::{EmitError, emit};
 use crate::expr::check_manifest;
@@ -24,7 +25,11 @@ pub struct Checked {
 pub fn check(library: &Library, family: &str) -> Result<Checked, Vec<Diagnostic>> {
     let (manifest, graphs) = library.load_family(family)?;
     let mut found = check_manifest(&manifest);
-    match lower(&manifest, &graphs, &library.modules()) {
+    let lowered = lower(&manifest, &graphs, &library.modules());
+    if let Ok(program) = &lowered {
+        found.extend(declare(&manifest, program).1);
+    }
+    match lowered {
         Ok(program) if found.is_empty() => Ok(Checked { manifest, program }),
         lowered => {
             // Both phases look at some expressions: what both find is said once.

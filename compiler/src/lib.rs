@@ -5,6 +5,7 @@
 pub mod build;
 pub mod checks;
 pub mod compile;
+pub mod declare;
 pub mod diag;
 pub mod emit;
 pub mod expr;

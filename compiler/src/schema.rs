@@ -140,6 +140,7 @@ pub fn manifest() -> Value {
             },
             "cache": section(json!({ "paging": switch() })),
             "capabilities": crate::manifest::section_schema("capabilities"),
+            "profile": crate::manifest::section_schema("profile"),
             "method": crate::manifest::method_schema(),
             "chat": crate::manifest::section_schema("chat"),
             "embedding": crate::manifest::section_schema("embedding"),

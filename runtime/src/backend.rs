@@ -50,6 +50,15 @@ impl Backend {
         }
     }
 
+    /// Sizes of heads whose attention over many queries never holds all scores at once.
+    pub fn fused_heads(self) -> &'static [i32] {
+        match self {
+            Backend::Cpu => &[],
+            Backend::Metal => &[64, 72, 80, 96, 128],
+            Backend::Cuda => &[64, 96, 128],
+        }
+    }
+
     /// The table.
     pub fn policy(self) -> Policy {
         match self {

@@ -14,6 +14,9 @@ pub use specc_checkpoint::map::{DropRule, Match, Pattern, Present, Rule, Step, T
 pub use serde_json;
 
 pub use crate::cache::{CacheLayer, Slot};
+pub use crate::capabilities::{
+    GraphDeclaration, ORDINARY_VERIFICATION, PrefillDeclaration, SpeculationDeclaration,
+};
 pub use crate::generate::denoise::{CanvasSampler, DenoisingMethod, Stopping, Temperature};
 pub use crate::gguf::{GgufMap, GgufTensor, GgufValue};
 pub use crate::graph::{
@@ -22,6 +25,10 @@ pub use crate::graph::{
 };
 pub use crate::nn::{RopeConfig, RopeSource};
 pub use crate::pass::{Pass, Phase};
+pub use crate::profile::{
+    ArtifactProfile, Claim, ExpertCounts, FamilyProfile, Fidelity, FidelityTier, GeneratedProfile,
+    GenerationDefaults, MediaTokens, Specialization,
+};
 pub use crate::weights::{Loader, ModelSource};
 pub use crate::{Array, Error, Result, mix, nn, ops};
 

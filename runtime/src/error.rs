@@ -69,6 +69,12 @@ pub enum Error {
     /// A request or a composition that denoising has no place for.
     #[error(transparent)]
     Denoising(#[from] crate::generate::denoise::Refusal),
+    /// A graph that promises what it does not provide.
+    #[error("{0}")]
+    Capability(String),
+    /// A profile that cannot be, or that does not fit its model.
+    #[error(transparent)]
+    Profile(#[from] crate::profile::ProfileError),
     /// A composition record that cannot be.
     #[error("{0}")]
     Composition(String),

@@ -5,9 +5,11 @@ use std::fmt;
 use mlx_rs::Array;
 
 use crate::cache::{CacheLayer, CacheSet};
+use crate::capabilities::{GraphDeclaration, GraphRegistration};
 use crate::generate::denoise::DenoisingMethod;
 use crate::gguf::GgufMap;
 use crate::pass::{Padding, Pass, Phase};
+use crate::profile::FamilyProfile;
 use crate::weights::ModelSource;
 use crate::{Error, Result};
 
@@ -27,6 +29,24 @@ pub trait Autoregressive {
 
     /// Hidden states to the vocabulary: [B, L, hidden] -> [B, L, vocab].
     fn logits(&self, hidden: &Array) -> Result<Array>;
+}
+
+impl<G: Autoregressive + ?Sized> Autoregressive for Box<G> {
+    fn cache_layers(&self) -> &[CacheLayer] {
+        (**self).cache_layers()
+    }
+
+    fn cache_paging(&self) -> bool {
+        (**self).cache_paging()
+    }
+
+    fn hidden(&self, cx: &mut Pass<'_>, ids: &Array) -> Result<Array> {
+        (**self).hidden(cx, ids)
+    }
+
+    fn logits(&self, hidden: &Array) -> Result<Array> {
+        (**self).logits(hidden)
+    }
 }
 
 /// The phases of an autoregressive graph. All of them are needed: a graph that lacks one is no
@@ -132,6 +152,8 @@ pub enum LoadedGraph {
     Embedding(Box<dyn Embedder>),
     /// Blocks of tokens.
     Denoising(Box<dyn Denoiser>),
+    /// Whatever its parts do; binding checks what they are.
+    Registered(Box<GraphRegistration>),
 }
 
 impl fmt::Debug for LoadedGraph {
@@ -140,11 +162,31 @@ impl fmt::Debug for LoadedGraph {
             LoadedGraph::Autoregressive(_) => "LoadedGraph::Autoregressive",
             LoadedGraph::Embedding(_) => "LoadedGraph::Embedding",
             LoadedGraph::Denoising(_) => "LoadedGraph::Denoising",
+            LoadedGraph::Registered(_) => "LoadedGraph::Registered",
         })
     }
 }
 
 impl LoadedGraph {
+    /// What each slot remembers.
+    pub fn cache_layers(&self) -> &[CacheLayer] {
+        match self {
+            LoadedGraph::Autoregressive(graph) => graph.cache_layers(),
+            LoadedGraph::Denoising(graph) => graph.cache_layers(),
+            LoadedGraph::Registered(graph) => graph.cache_layers(),
+            LoadedGraph::Embedding(_) => &[],
+        }
+    }
+
+    /// Whether layers that keep all positions may keep them in pages.
+    pub fn cache_paging(&self) -> bool {
+        match self {
+            LoadedGraph::Autoregressive(graph) => graph.cache_paging(),
+            LoadedGraph::Registered(graph) => graph.cache_paging(),
+            LoadedGraph::Embedding(_) | LoadedGraph::Denoising(_) => false,
+        }
+    }
+
     /// The autoregressive graph.
     ///
     /// # Errors
@@ -152,6 +194,7 @@ impl LoadedGraph {
     pub fn autoregressive(&self) -> Result<&dyn Autoregressive> {
         match self {
             LoadedGraph::Autoregressive(graph) => Ok(&**graph),
+            LoadedGraph::Registered(graph) => Ok(&**graph),
             LoadedGraph::Embedding(_) => {
                 Err(Error::Unsupported("this model embeds texts and generates none".into()))
             }
@@ -163,7 +206,7 @@ impl LoadedGraph {
 }
 
 /// What a family's models produce.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Method {
     /// Next tokens.
@@ -227,6 +270,12 @@ pub struct TextVector {
     pub max_positions: Option<fn(&ModelSource) -> Result<i64>>,
 }
 
+impl TextVector {
+    /// The mean over all tokens, of length 1.
+    pub const UNSAID: Self =
+        Self { pooling: Pooling::Mean, normalise: true, terminator: None, max_positions: None };
+}
+
 /// A model family: data, and the functions that the compiler wrote for it.
 #[derive(Debug)]
 pub struct Family {
@@ -238,8 +287,14 @@ pub struct Family {
     pub tier: Tier,
     /// Its name in messages; targeted families have one.
     pub label: Option<&'static str>,
+    /// Whether its model types alone do not tell: [`Family::accepts`] looks at the configuration.
+    pub conditional: bool,
     /// What its models produce.
     pub method: Method,
+    /// What its graph declares.
+    pub declaration: GraphDeclaration,
+    /// What its profile says.
+    pub profile: FamilyProfile,
     /// How its models are written in GGUF files.
     pub gguf: Option<&'static GgufMap>,
     /// What its chats look like, where checkpoints do not say.
@@ -252,4 +307,12 @@ pub struct Family {
     pub accepts: fn(&ModelSource) -> Result<bool>,
     /// Loads the weights of a model that it accepts.
     pub load: fn(&ModelSource) -> Result<LoadedGraph>,
+}
+
+impl Family {
+    /// Whether a model of this type is the family's, as far as the type alone tells: `false` where more
+    /// than the type is needed.
+    pub fn has_model_type(&self, model_type: &str) -> bool {
+        !self.conditional && self.model_types.contains(&model_type)
+    }
 }

@@ -63,6 +63,8 @@ pub struct Pass<'a> {
     advanced: Vec<usize>,
     padding: Option<Array>,
     capture: Option<Capture<'a>>,
+    /// Heads and size of a head of each layer's queries.
+    queries: Vec<Option<[i32; 2]>>,
     done: bool,
 }
 
@@ -134,6 +136,7 @@ impl<'a> Pass<'a> {
             advanced: vec![0; slots],
             padding: None,
             capture: None,
+            queries: Vec::new(),
             done: false,
         })
     }
@@ -167,6 +170,7 @@ impl<'a> Pass<'a> {
             advanced: Vec::new(),
             padding: mask.map(|m| ops::cast(m, mlx_rs::Dtype::Bool)).transpose()?,
             capture: None,
+            queries: Vec::new(),
             done: true,
         })
     }
@@ -256,6 +260,9 @@ impl<'a> Pass<'a> {
         let span = Span { line: &self.line, right: &self.right, n: self.tokens, phase: self.phase };
         let read = cache.attend(k, v, &span, &mut self.masks)?;
         let y = read.attend(&mut self.masks, q, scores)?;
+        if let Some(queries) = self.queries.get_mut(index) {
+            *queries = Some([q.dim(1), q.dim(-1)]);
+        }
         if let Some(slot) = self.reads.get_mut(index) {
             *slot = Some(read);
         }
@@ -327,6 +334,17 @@ impl<'a> Pass<'a> {
     /// [`Mask::Causal`] over `l` queries and `s` keys as a bool array [L, S].
     pub fn causal_mask(&mut self, l: i32, s: i32) -> Result<Array> {
         self.masks.causal(l, s)
+    }
+
+    /// Notes the queries of each layer in this pass.
+    pub(crate) fn noting_queries(mut self) -> Self {
+        self.queries = vec![None; self.advanced.len()];
+        self
+    }
+
+    /// Heads and size of a head of each layer's queries; `None` for layers that do not attend to keys.
+    pub(crate) fn queries(&self) -> &[Option<[i32; 2]>] {
+        &self.queries
     }
 
     /// Reports the output of layer `index`.

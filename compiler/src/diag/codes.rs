@@ -146,6 +146,16 @@ codes! {
         "A targeted family has a label, the generic one has none. There is one generic family, tried last.";
     UnreadableFile = "S0605", "file that cannot be read",
         "The operating system refused to read the file, or it is no UTF-8 text.";
+    CapabilityLacks = "S0621", "capability without its operation",
+        "The graph promises what nothing in the language provides: media, a compiled decode step, taps of the layers, a draft head of its own. A graph written by hand in Rust may.";
+    CapabilityContradicts = "S0622", "capability that the graph contradicts",
+        "What the graph computes tells part of its declaration: attention that caps its scores verifies drafts in ordinary rounds only, attention with an index over positions is sparse. Leave the word out, or say what the graph does.";
+    Fidelity = "S0623", "tier, oracle and claim",
+        "Fidelity is one of three contracts: `l1` or `l2` with an oracle and the claim bit-exact, or `l3` without an oracle and measured.";
+    ProfileWords = "S0624", "words of a profile or of chats",
+        "[profile] names the graph and its profiles: ids are texts without spaces, an exact artifact is `hf:REPOSITORY@REVISION` with the 16 hexadecimal digits of its configuration's fingerprint. [chat] knows a fixed set of formats.";
+    ProfileTaken = "S0625", "two families with one graph, artifact or fingerprint",
+        "A graph, a profile, an implementation, an exact artifact and the fingerprint of a generated graph belong to one family each.";
     // Config expressions.
     ConfigCycle = "S0231", "config keys that need each other",
         "The default or value of a key names another key whose default or value comes back to it.";

@@ -30,9 +30,12 @@ impl Emitter<'_> {
         out.push_str(&items);
         let _ = write!(
             out,
-            "/// The family's record.\n///\n/// {at}\npub static FAMILY: Family = Family {{ name: {:?}, model_types: {}, tier: Tier::{tier}, label: {label}, method: Method::{variant}, {} accepts, load }};\n",
+            "/// The family's record.\n///\n/// {at}\npub static FAMILY: Family = Family {{ name: {:?}, model_types: {}, tier: Tier::{tier}, label: {label}, conditional: {}, method: Method::{variant}, declaration: {}, profile: {}, {} accepts, load }};\n",
             family.name.node,
             words(&family.model_types),
+            family.accepts.is_some(),
+            self.declaration(variant),
+            self.profile(),
             fields,
         );
         match &family.accepts {

@@ -8,6 +8,7 @@ mod config;
 mod family;
 mod forward;
 mod method;
+mod profile;
 mod scalar;
 mod sections;
 mod structs;

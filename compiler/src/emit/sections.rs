@@ -9,7 +9,7 @@ use super::scalar::Place;
 use crate::ir::ScalarType;
 
 impl Emitter<'_> {
-    fn section(&self, name: &str) -> Option<&Table> {
+    pub(super) fn section(&self, name: &str) -> Option<&Table> {
         let found = self.manifest.sections.iter().find(|section| section.name.node == name)?;
         found.value.as_table()
     }
@@ -44,8 +44,7 @@ impl Emitter<'_> {
         for (name, value) in table.get("defaults").and_then(Value::as_table).into_iter().flatten() {
             variables.push(format!("({name:?}, {:?})", json(value)));
         }
-        let inline = table.get("template").and_then(Value::as_str);
-        let fallback = option(inline);
+        let fallback = word("fallback");
         let (thinking, tool_calls) = (word("thinking"), word("tool_calls"));
         if [&thinking, &tool_calls, &fallback].iter().all(|word| *word == "None")
             && variables.is_empty()
@@ -159,7 +158,7 @@ fn gguf_tensor(value: &Value) -> String {
 }
 
 /// A text or a list of texts.
-fn texts(value: Option<&Value>) -> Vec<String> {
+pub(super) fn texts(value: Option<&Value>) -> Vec<String> {
     match value {
         Some(Value::String(text)) => vec![text.clone()],
         Some(Value::Array(items)) => {
@@ -169,12 +168,12 @@ fn texts(value: Option<&Value>) -> Vec<String> {
     }
 }
 
-fn words(items: &[String]) -> String {
+pub(super) fn words(items: &[String]) -> String {
     let items: Vec<String> = items.iter().map(|item| format!("{item:?}")).collect();
     format!("&[{}]", items.join(", "))
 }
 
-fn option(text: Option<&str>) -> String {
+pub(super) fn option(text: Option<&str>) -> String {
     text.map_or_else(|| "None".to_owned(), |text| format!("Some({text:?})"))
 }
 

@@ -14,6 +14,19 @@ pub struct Program {
     pub structs: Vec<Struct>,
     /// Externs that the structs use; [`FieldKind::Module`] refers to them by index.
     pub externs: Vec<crate::syntax::ast::Extern>,
+    /// Where the graph mixes positions.
+    pub mixers: Vec<MixerUse>,
+}
+
+/// One call of a mixer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MixerUse {
+    /// The mixer's name in the spec.
+    pub name: String,
+    /// Its parameters that have a value here, given or by default.
+    pub given: Vec<String>,
+    /// The call.
+    pub span: Span,
 }
 
 /// Index into [`Program::structs`].

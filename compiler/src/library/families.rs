@@ -7,7 +7,7 @@ use crate::diag::{Code, Diagnostic, has_errors};
 use crate::manifest::merge::{alone, merge};
 use crate::manifest::tree::{Node, NodeKind, Table};
 use crate::manifest::{Manifest, inherited, load};
-use crate::source::{FileId, Spanned};
+use crate::source::{FileId, Span, Spanned};
 use crate::syntax::ast::GraphFile;
 
 /// A line of families longer than this is refused.
@@ -361,5 +361,38 @@ pub(crate) fn registry(manifests: &BTreeMap<String, Manifest>) -> Vec<Diagnostic
             diags.push(error);
         }
     }
+    names(manifests, &mut diags);
     diags
+}
+
+/// Names that belong to one family each.
+fn names(manifests: &BTreeMap<String, Manifest>, diags: &mut Vec<Diagnostic>) {
+    let mut seen: BTreeMap<(&str, String), (&Manifest, Span)> = BTreeMap::new();
+    for manifest in manifests.values() {
+        let names = manifest.profile_names();
+        for (what, name, span) in names {
+            let Some((known, other)) = seen.insert((what, name.clone()), (manifest, span)) else {
+                continue;
+            };
+            // Names that follow from the graph's are told with it.
+            if what != "the graph" && known.graph_name() == manifest.graph_name() {
+                continue;
+            }
+            let (one, two) = (&known.family.name.node, &manifest.family.name.node);
+            let help = match what {
+                "the artifact" | "the fingerprint" => "take it out of one of them",
+                _ => "[profile] gives a family other names",
+            };
+            diags.push(
+                Diagnostic::error(
+                    Code::ProfileTaken,
+                    span,
+                    format!("{what} `{name}` belongs to one family, and two have it"),
+                )
+                .here(format!("of `{two}`"))
+                .label(other, format!("of `{one}`"))
+                .help(help),
+            );
+        }
+    }
 }

@@ -52,6 +52,9 @@ impl Lowerer<'_> {
         self.unwrap_present(frame, &ext.params, &mut given, span);
         frame.scopes.push(given.clone());
         let result = self.extern_signature(frame, ext, call, span);
+        if ext.class.mixer {
+            self.note_mixer(frame, ext, span);
+        }
         let scope = frame.scopes.pop().unwrap_or_default();
         let Signature { results: shapes, load, keeps } = result?;
         let results = match &ext.rule {

@@ -245,6 +245,7 @@ impl Lowerer<'_> {
     fn trial(&mut self, frame: &Frame, body: &Body) -> Frame {
         let mut copy = frame.clone();
         let kept = (self.structs.len(), self.diagnostics.len(), self.used_externs.len());
+        let mixers = self.mixers.len();
         let (made, results, names) =
             (self.made.clone(), self.made_results.clone(), self.names.clone());
         copy.open(Home::Item("trial".to_owned()));
@@ -252,6 +253,7 @@ impl Lowerer<'_> {
         self.structs.truncate(kept.0);
         self.diagnostics.truncate(kept.1);
         self.used_externs.truncate(kept.2);
+        self.mixers.truncate(mixers);
         (self.made, self.made_results, self.names) = (made, results, names);
         copy
     }

@@ -24,6 +24,7 @@ mod frame;
 mod functions;
 mod loops;
 mod merge;
+mod mixers;
 mod model;
 mod names;
 mod operands;
@@ -49,6 +50,44 @@ pub use call::plain;
 pub use names::variable as variable_name;
 pub use scalar::{ManifestScope, manifest_scalar};
 pub use types::{declared_scalar, join, scalar_of_config};
+
+/// Types that generated modules use beside those of their blocks.
+const TAKEN: [&str; 34] = [
+    "Model",
+    "Config",
+    "LayerConfig",
+    "Loaded",
+    "Array",
+    "Pass",
+    "Slot",
+    "Result",
+    "Error",
+    "Loader",
+    "ModelSource",
+    "LoadedGraph",
+    "CacheLayer",
+    "WeightMap",
+    "Family",
+    "Tier",
+    "Method",
+    "ChatFormat",
+    "TextVector",
+    "Pooling",
+    "GgufMap",
+    "GraphDeclaration",
+    "PrefillDeclaration",
+    "SpeculationDeclaration",
+    "FamilyProfile",
+    "Fidelity",
+    "FidelityTier",
+    "Claim",
+    "Specialization",
+    "GeneratedProfile",
+    "GenerationDefaults",
+    "ArtifactProfile",
+    "ExpertCounts",
+    "MediaTokens",
+];
 
 /// Blocks inside blocks deeper than this are refused; real models need fewer than ten.
 const MAX_DEPTH: usize = 64;
@@ -79,6 +118,7 @@ struct Lowerer<'a> {
     graphs: Vec<Block>,
     externs: HashMap<String, Extern>,
     used_externs: Vec<Extern>,
+    mixers: Vec<crate::ir::MixerUse>,
     facts: Facts,
     structs: Vec<Struct>,
     names: HashSet<String>,
@@ -108,11 +148,10 @@ impl<'a> Lowerer<'a> {
             graphs: Vec::new(),
             externs: HashMap::new(),
             used_externs: Vec::new(),
+            mixers: Vec::new(),
             facts,
             structs: Vec::new(),
-            names: HashSet::from(
-                ["Model", "Config", "LayerConfig", "Array", "Pass", "Slot"].map(String::from),
-            ),
+            names: TAKEN.map(String::from).into(),
             made: HashMap::new(),
             made_results: HashMap::new(),
             stack: Vec::new(),

@@ -40,6 +40,7 @@ impl Lowerer<'_> {
         Some(Program {
             structs: std::mem::take(&mut self.structs),
             externs: std::mem::take(&mut self.used_externs),
+            mixers: std::mem::take(&mut self.mixers),
         })
     }
 

@@ -9,9 +9,10 @@ use crate::source::{Span, Spanned};
 /// Keys of `[family]` that belong to the document itself and are not inherited.
 const OWN: [&str; 6] = ["name", "model_types", "extends", "tier", "label", "accepts"];
 
-/// A base's `[family]` without what is its own.
+/// A base's document without what is its own: words of `[family]`, and `[profile]`.
 pub(crate) fn inherited(base: &Table) -> Table {
     let mut base = base.clone();
+    base.entries.retain(|(key, _)| key.name.node != "profile");
     for (key, node) in &mut base.entries {
         if let (true, NodeKind::Table(family)) = (key.name.node == "family", &mut node.kind) {
             family.entries.retain(|(key, _)| {
@@ -95,7 +96,9 @@ fn fidelity(fields: &mut Fields<'_>, diags: &mut Vec<Diagnostic>) -> Fidelity {
     let tiers = [("l1", "l1"), ("l2", "l2"), ("l3", "l3")];
     let mut fidelity = Fidelity::default();
     let mut claim = None;
+    let mut stated = None;
     if let Some((table, span)) = fields.table("oracle", diags) {
+        stated = Some(span);
         let mut oracle = Fields::new(table, span, "`oracle`");
         fidelity.oracle = oracle.text("program", diags).map(|text| text.node);
         claim = oracle.text("claim", diags).and_then(|text| word(&text, "claim", &claims, diags));
@@ -108,8 +111,9 @@ fn fidelity(fields: &mut Fields<'_>, diags: &mut Vec<Diagnostic>) -> Fidelity {
         }
         oracle.finish(diags);
     }
-    let mut tier = None;
+    let (mut tier, mut own_claim) = (None, None);
     if let Some((key, node)) = fields.entry("fidelity") {
+        stated = Some(node.span);
         match &node.kind {
             NodeKind::Str { .. } => {
                 tier =
@@ -118,8 +122,8 @@ fn fidelity(fields: &mut Fields<'_>, diags: &mut Vec<Diagnostic>) -> Fidelity {
             NodeKind::Table(table) => {
                 let mut own = Fields::new(table, node.span, "`fidelity`");
                 tier = own.text("tier", diags).and_then(|text| word(&text, "tier", &tiers, diags));
-                let own_claim = own.text("claim", diags);
-                claim = own_claim.and_then(|text| word(&text, "claim", &claims, diags)).or(claim);
+                let said = own.text("claim", diags);
+                own_claim = said.and_then(|text| word(&text, "claim", &claims, diags));
                 own.finish(diags);
             }
             _ => {
@@ -128,13 +132,35 @@ fn fidelity(fields: &mut Fields<'_>, diags: &mut Vec<Diagnostic>) -> Fidelity {
         }
     }
     let tier = tier.unwrap_or(if fidelity.oracle.is_some() { "l1" } else { "l3" });
-    fidelity.claim = claim.unwrap_or("measured").to_owned();
     fidelity.tier = tier.to_owned();
     // An inherited oracle says nothing about a family that states it was only measured.
     if tier == "l3" {
-        fidelity.oracle = None;
+        (fidelity.oracle, claim) = (None, None);
     }
+    let default = if fidelity.oracle.is_some() { "bit-exact" } else { "measured" };
+    fidelity.claim = own_claim.or(claim).unwrap_or(default).to_owned();
+    contract(&fidelity, stated.unwrap_or(fields.span), diags);
     fidelity
+}
+
+/// Tier, oracle and claim go together in two ways.
+fn contract(fidelity: &Fidelity, at: Span, diags: &mut Vec<Diagnostic>) {
+    let measured = fidelity.tier == "l3";
+    let fits = fidelity.oracle.is_none() == measured && (fidelity.claim == "measured") == measured;
+    if fits {
+        return;
+    }
+    let oracle = fidelity.oracle.as_deref().unwrap_or("no oracle");
+    diags.push(
+        Diagnostic::error(
+            Code::Fidelity,
+            at,
+            format!("{} with {oracle} and {} is no contract", fidelity.tier, fidelity.claim),
+        )
+        .help(
+            "`l1` and `l2` name an oracle and claim bit-exact, `l3` names none and claims measured",
+        ),
+    );
 }
 
 /// `[dialect] roots`

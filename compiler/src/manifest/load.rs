@@ -2,12 +2,14 @@
 
 use super::reader::{Fields, unknown_key};
 use super::tree::{Key, Table};
-use super::{Manifest, Weights, config, family, layers, method, sections, weights};
+use super::{
+    Manifest, Weights, capabilities, config, family, layers, method, profile, sections, weights,
+};
 use crate::diag::{Code, Diagnostic};
 use crate::source::{FileId, Span, Spanned};
 
 /// Top-level keys of a manifest.
-pub(crate) const SECTIONS: [&str; 13] = [
+pub(crate) const SECTIONS: [&str; 14] = [
     "family",
     "dialect",
     "config",
@@ -17,6 +19,7 @@ pub(crate) const SECTIONS: [&str; 13] = [
     "layers",
     "cache",
     "capabilities",
+    "profile",
     "method",
     "chat",
     "embedding",
@@ -63,6 +66,9 @@ pub(crate) fn manifest(
     layers::check_kinds(&layers, diags);
     let paging = family::paging(&mut root, diags);
     let denoising = method::denoising(root.entry("method"), family.as_ref(), diags);
+    let capabilities = capabilities::capabilities(root.get("capabilities"), diags);
+    let profile = profile::profile(root.get("profile"), diags);
+    profile::chat(root.get("chat"), diags);
     let mut kept = Vec::new();
     for name in sections::names() {
         if let Some((key, node)) = root.entry(name) {
@@ -81,6 +87,8 @@ pub(crate) fn manifest(
         layers,
         paging,
         denoising,
+        capabilities,
+        profile,
         sections: kept,
         graphs,
     })

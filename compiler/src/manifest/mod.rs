@@ -1,12 +1,14 @@
 //! Family manifests: what a TOML document says, with places, after `extends` is applied.
 
 pub mod cache;
+pub mod capabilities;
 mod config;
 mod family;
 mod layers;
 pub(crate) mod load;
 pub mod merge;
 mod method;
+pub mod profile;
 mod reader;
 mod sections;
 pub mod tree;
@@ -44,7 +46,11 @@ pub struct Manifest {
     pub paging: bool,
     /// `[method]` of a family that denoises.
     pub denoising: Option<Denoising>,
-    /// `[capabilities]`, `[chat]`, `[gguf]`, `[embedding]`, `[cache]`: kept as spanned data for their readers.
+    /// What `[capabilities]` declares of the graph.
+    pub capabilities: capabilities::Capabilities,
+    /// `[profile]`
+    pub profile: profile::Profile,
+    /// `[capabilities]`, `[profile]`, `[chat]`, `[gguf]`, `[embedding]`: kept as data for their readers.
     pub sections: Vec<Section>,
     /// The graph files that hold this family's blocks, the base's first: a later block of the same
     /// name replaces an earlier one.

@@ -14,6 +14,10 @@ enum Holds {
     Data(Shape),
     /// A table with these keys.
     Keys(&'static [(&'static str, Holds)]),
+    /// A list of tables with these keys.
+    Tables(&'static [(&'static str, Holds)]),
+    /// Nothing: the reason is told.
+    Refused(&'static str),
     /// Any data.
     Any,
 }
@@ -25,7 +29,7 @@ enum Shape {
     Texts,
 }
 
-use Holds::{Any, Data, Expr, Keys};
+use Holds::{Any, Data, Expr, Keys, Refused, Tables};
 use Shape::{Number, Switch, Text, Texts};
 
 /// Sections, their keys, and what these hold.
@@ -33,47 +37,74 @@ const SECTIONS: &[(&str, &[(&str, Holds)])] = &[
     (
         "capabilities",
         &[
-            ("graph", Data(Text)),
-            ("profile", Data(Text)),
-            ("specialization", Data(Text)),
-            ("names", Data(Texts)),
+            (
+                "embeddings",
+                Refused(
+                    "pooled embedding support is declared by [embedding], not an embeddings flag",
+                ),
+            ),
+            ("media", Keys(&[("input", Data(Text)), ("video", Data(Switch))])),
+            ("compiled_decode", Data(Switch)),
+            ("sparse_attention", Data(Switch)),
+            ("hidden_layer_taps", Data(Switch)),
+            ("native_draft", Keys(&[("kind", Data(Text)), ("num_draft_tokens", Expr)])),
+            ("prefill", Keys(&[("bounded_workspace", Data(Switch))])),
+            (
+                "speculation",
+                Keys(&[
+                    ("adapters", Data(Switch)),
+                    ("logprobs", Data(Switch)),
+                    ("external_tokens", Data(Switch)),
+                    ("grammar_proposals", Data(Switch)),
+                ]),
+            ),
             ("max_positions", Expr),
             ("experts", Keys(&[("count", Expr), ("chosen", Expr), ("when", Expr)])),
             ("training", Keys(&[("max_sequence_length", Expr)])),
             (
-                "media",
+                "media_tokens",
                 Keys(&[("image", Data(Texts)), ("audio", Data(Texts)), ("video", Data(Texts))]),
             ),
             ("sentinels", Data(Texts)),
-            ("paging", Data(Switch)),
-            ("batch", Data(Switch)),
-            ("speculation", Data(Switch)),
-            ("bounded_workspace", Data(Switch)),
-            ("bidirectional_prefix", Data(Switch)),
+        ],
+    ),
+    (
+        "profile",
+        &[
+            ("graph", Data(Text)),
+            ("id", Data(Text)),
+            ("implements", Data(Text)),
+            ("capabilities", Data(Texts)),
+            ("generated", Keys(&[("id", Data(Text)), ("fingerprints", Data(Texts))])),
+            (
+                "artifacts",
+                Tables(&[
+                    ("id", Data(Text)),
+                    ("artifact", Data(Text)),
+                    ("fingerprint", Data(Text)),
+                    ("fidelity", Data(Text)),
+                    ("oracle", Data(Text)),
+                    ("capabilities", Data(Texts)),
+                    ("implementation", Data(Text)),
+                    ("composition", Data(Text)),
+                ]),
+            ),
         ],
     ),
     (
         "chat",
         &[
-            ("template", Data(Text)),
-            ("template_file", Data(Text)),
+            ("fallback", Data(Text)),
             ("thinking", Data(Text)),
             ("enable_thinking", Data(Switch)),
             ("no_think_temperature_cap", Data(Number)),
-            ("stop", Data(Texts)),
-            ("tool_calls", Any),
+            ("tool_calls", Data(Text)),
             ("defaults", Any),
         ],
     ),
     (
         "embedding",
-        &[
-            ("pooling", Data(Text)),
-            ("normalise", Data(Switch)),
-            ("terminator", Data(Text)),
-            ("prompts", Any),
-            ("max_length", Expr),
-        ],
+        &[("pooling", Data(Text)), ("normalise", Data(Switch)), ("terminator", Data(Text))],
     ),
     (
         "gguf",
@@ -97,8 +128,9 @@ pub(crate) fn section_schema(name: &str) -> serde_json::Value {
 }
 
 fn table_schema(keys: &[(&str, Holds)]) -> serde_json::Value {
+    let allowed = keys.iter().filter(|(_, holds)| !matches!(holds, Refused(_)));
     let properties: serde_json::Map<String, serde_json::Value> =
-        keys.iter().map(|(name, holds)| ((*name).to_owned(), key_schema(holds))).collect();
+        allowed.map(|(name, holds)| ((*name).to_owned(), key_schema(holds))).collect();
     serde_json::json!({ "type": "object", "properties": properties, "additionalProperties": false })
 }
 
@@ -106,8 +138,9 @@ fn key_schema(holds: &Holds) -> serde_json::Value {
     use serde_json::json;
     match holds {
         Expr => json!({ "type": ["string", "number", "boolean", "array"] }),
-        Any => json!({}),
+        Any | Refused(_) => json!({}),
         Keys(keys) => table_schema(keys),
+        Tables(keys) => json!({ "type": "array", "items": table_schema(keys) }),
         Data(Text) => json!({ "type": "string" }),
         Data(Number) => json!({ "type": "number" }),
         Data(Switch) => json!({ "type": "boolean" }),
@@ -148,7 +181,8 @@ fn keys(
     for (key, node) in &table.entries {
         let name = key.name.node.as_str();
         let Some((_, holds)) = known.iter().find(|(known, _)| *known == name) else {
-            let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
+            let allowed = known.iter().filter(|(_, holds)| !matches!(holds, Refused(_)));
+            let names: Vec<&str> = allowed.map(|(name, _)| *name).collect();
             diags.push(unknown_key(key, place, &names));
             continue;
         };
@@ -156,7 +190,22 @@ fn keys(
         match holds {
             Expr => section.exprs.extend(expr(node, key, diags).map(|expr| (path, expr))),
             Any => {}
+            Refused(why) => {
+                diags.push(Diagnostic::error(Code::UnknownKey, key.name.span, *why));
+            }
             Data(shape) => check(shape, key, node, diags),
+            Tables(inner) => match &node.kind {
+                NodeKind::Array(items) => {
+                    for (at, item) in items.iter().enumerate() {
+                        let place = format!("`{path}[{at}]`");
+                        match item.as_table() {
+                            Some(table) => keys(table, &place, &path, inner, section, diags),
+                            None => report(key, item, "a list of tables", diags),
+                        }
+                    }
+                }
+                _ => report(key, node, "a list of tables", diags),
+            },
             Keys(inner) => match node.as_table() {
                 Some(table) => keys(table, &format!("`{path}`"), &path, inner, section, diags),
                 None => report(key, node, "a table", diags),

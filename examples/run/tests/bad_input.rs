@@ -51,7 +51,10 @@ fn an_unknown_model_type_names_the_nearest() {
         start,
         "error: config.json: model_type \"lama\" is not supported; did you mean \"llama\"?"
     );
-    assert!(known.contains("llama, ") && known.contains("qwen3, "), "{known}");
+    assert!(
+        known.contains("Qwen3, ") && known.contains("; and the model types iquestcoder, llama, "),
+        "{known}"
+    );
 }
 
 #[test]

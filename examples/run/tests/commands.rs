@@ -3,28 +3,9 @@
 
 mod common;
 
-use common::{arg, case, configure, copy, failure, good, object, run, run_with, write};
+use common::{arg, array, case, configure, copy, failure, good, ids, object, run, run_with, write};
 use insta::assert_snapshot;
-use safetensors::SafeTensors;
 use serde_json::{Value, json};
-
-/// The numbers of an array of a safetensors file.
-fn array(path: &std::path::Path, name: &str) -> (Vec<usize>, Vec<f32>) {
-    let bytes = std::fs::read(path).unwrap();
-    let file = SafeTensors::deserialize(&bytes).unwrap();
-    let tensor = file.tensor(name).unwrap();
-    let int = tensor.dtype() == safetensors::Dtype::I32;
-    let number = |b: &[u8]| {
-        let b: [u8; 4] = b.try_into().unwrap();
-        if int { i32::from_le_bytes(b) as f32 } else { f32::from_le_bytes(b) }
-    };
-    (tensor.shape().to_vec(), tensor.data().chunks(4).map(number).collect())
-}
-
-fn ids(name: &str) -> String {
-    let (_, ids) = array(&case(name).join("expected.safetensors"), "ids");
-    ids.iter().map(|id| id.to_string()).collect::<Vec<_>>().join(",")
-}
 
 #[test]
 fn logits_are_those_of_the_reference() {
@@ -162,6 +143,7 @@ fn info_shows_what_is_kept() {
         "kind": "sliding",
         "window": 8,
         "storage": "bf16",
+        "page": null,
         "bytes_per_token": 256,
         "tokens_at_most": 8,
         "bytes_fixed": 0,
@@ -170,6 +152,7 @@ fn info_shows_what_is_kept() {
       {
         "kind": "full",
         "storage": "bf16",
+        "page": null,
         "bytes_per_token": 256,
         "tokens_at_most": null,
         "bytes_fixed": 0,
@@ -234,63 +217,4 @@ fn bench_measures_shapes_without_weights() {
         failure(folder.path(), &[&fixed[..], &["--quantize", "7"]].concat()),
         "error: --quantize: expected 2, 3, 4, 5, 6 or 8 bits, found 7\n"
     );
-}
-
-#[test]
-fn keys_and_values_in_few_bits_are_those_of_the_reference() {
-    let folder = case("llama-kvq");
-    let expected = folder.join("expected.safetensors");
-    let tolerance = std::fs::read(folder.join("case.json")).unwrap();
-    let tolerance: Value = serde_json::from_slice(&tolerance).unwrap();
-    let out = tempfile::tempdir().unwrap();
-    let out = out.path().join("logits.safetensors");
-    let chunks = "9,7,1,1,1,1,1,1,1,1";
-    let rows: [(&str, &[&str]); 5] = [
-        ("kvq4", &["--kv-quant", "4"]),
-        ("kvq8", &["--kv-quant", "8"]),
-        ("kvq4_start0", &["--kv-quant", "4", "--quantized-kv-start", "0"]),
-        ("kvq4_start10", &["--kv-quant", "4", "--quantized-kv-start", "10"]),
-        ("kvq8_start10", &["--kv-quant", "8", "--quantized-kv-start", "10"]),
-    ];
-    for (name, flags) in rows {
-        let fixed = ["logits", "--model", arg(&folder), "--ids", arg(&expected)];
-        let more = ["--chunks", chunks, "--out", arg(&out)];
-        good(&[&fixed[..], &more, flags].concat());
-        let ((_, found), (_, wanted)) = (array(&out, "logits"), array(&expected, name));
-        let largest = wanted.iter().fold(0f32, |m, x| m.max(x.abs()));
-        let worst = found.iter().zip(&wanted).fold(0f32, |m, (a, b)| m.max((a - b).abs()));
-        let bound = tolerance["tolerance_kvq"][name].as_f64().unwrap() as f32;
-        assert!(worst <= bound * largest, "{name}: {worst} of {largest}");
-    }
-}
-
-#[test]
-fn saved_caches_go_on_where_they_were() {
-    let folder = case("llama-kvq");
-    let model = arg(&folder);
-    let dir = tempfile::tempdir().unwrap();
-    let file = dir.path().join("caches");
-    let saved = arg(&file);
-    let answer = |ids: &str, more: &[&str]| {
-        let fixed = ["generate", "--model", model, "--ids", ids, "--max-tokens", "6", "--json"];
-        object(&[&fixed[..], more].concat())
-    };
-    for flags in [&[][..], &["--kv-quant", "8"], &["--paged-kv", "4"]] {
-        let first = answer("3,1,4,1,5", &[&["--save-cache", saved][..], flags].concat());
-        let said: Vec<String> =
-            first["ids"].as_array().unwrap().iter().map(ToString::to_string).collect();
-        let second = answer("9,2,6", &[&["--load-cache", saved][..], flags].concat());
-        assert_eq!(second["cached_tokens"], 11);
-        let whole = format!("3,1,4,1,5,{},9,2,6", said.join(","));
-        assert_eq!(answer(&whole, flags)["ids"], second["ids"], "{flags:?}");
-    }
-    let text =
-        failure(dir.path(), &["generate", "--model", model, "--ids", "1", "--load-cache", saved]);
-    assert!(text.starts_with("error: caches: ") && text.contains("pages4"), "{text}");
-    let bytes = std::fs::read(&file).unwrap();
-    std::fs::write(&file, &bytes[..bytes.len() / 2]).unwrap();
-    let flags = ["--paged-kv", "4", "--load-cache", saved];
-    let text =
-        failure(dir.path(), &[&["generate", "--model", model, "--ids", "1"][..], &flags].concat());
-    assert!(text.starts_with("error: caches: "), "{text}");
 }

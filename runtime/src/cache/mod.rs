@@ -2,7 +2,7 @@
 //!
 //! A graph declares a [`CacheLayer`] for each layer that remembers something. A
 //! [`Composition`](crate::composition::Composition) turns the declarations into a [`CachePlan`],
-//! which makes a fresh [`CacheSet`] for each request. Columns are shared by the rows of a set:
+//! which makes a fresh [`CacheSet`] for each request: [`bind_graph_caches`] does so at load. Columns are shared by the rows of a set:
 //! column `t` of row `b` holds position `t - pad[b]`, so that every layer, mask and rope offset
 //! follows from one [`Timeline`].
 //!
@@ -11,6 +11,7 @@
 //! them ([`Rule`]).
 
 mod append;
+mod bind;
 mod codec;
 mod kernels;
 mod layer;
@@ -31,6 +32,10 @@ mod token_rows;
 mod tokens;
 mod window;
 
+pub use bind::{
+    BoundGraph, DEFAULT_CODECS, LATENT_CODECS, StateCodecs, Workspace, bind_graph_caches,
+    compose_graph_caches,
+};
 pub use codec::{Code, Codes};
 pub(crate) use kernels::lowest;
 pub use layer::{CacheLayer, Param, Slot};

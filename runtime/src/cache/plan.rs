@@ -155,6 +155,15 @@ impl CachePlan {
         self.sizes.as_deref()
     }
 
+    /// Positions of a page of each layer; `None` for layers in one buffer.
+    pub fn pages(&self) -> Vec<Option<i32>> {
+        let block = |recipe: &Recipe| match recipe {
+            Recipe::Tokens { place: Place::Pages { block }, .. } => Some(*block),
+            _ => None,
+        };
+        self.layers.iter().map(block).collect()
+    }
+
     /// Bytes of `rows` rows of so many tokens, room to grow aside; 0 when sizes are not known.
     pub fn bytes(&self, rows: usize, tokens: i32) -> usize {
         let layer = |size: &LayerSize| {

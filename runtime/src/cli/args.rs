@@ -50,7 +50,7 @@ pub(super) struct ModelArgs {
 
 /// How keys and values are kept; all of it stands in the composition record.
 #[derive(Debug, clap::Args)]
-pub(super) struct CacheArgs {
+pub(super) struct CompositionArgs {
     /// Store keys and values in fewer bits: off, config (the model's kv_config.json), 2, 3, 4, 5, 6, 8,
     /// or turbo[:k8v3]
     #[arg(long, value_name = "SCHEME", default_value = "off", value_parser = scheme)]
@@ -76,6 +76,13 @@ pub(super) struct CacheArgs {
     /// Read prompts in parts of so many tokens
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub prefill_chunk: Option<i64>,
+}
+
+/// How keys and values are kept, and files of them.
+#[derive(Debug, clap::Args)]
+pub(super) struct CacheArgs {
+    #[command(flatten)]
+    pub composition: CompositionArgs,
     /// Write the caches and their tokens to this file at the end
     #[arg(long, value_name = "FILE")]
     pub save_cache: Option<PathBuf>,
@@ -114,6 +121,13 @@ fn switch(text: &str) -> Result<bool, String> {
 }
 
 impl CacheArgs {
+    /// The request for a composition.
+    pub fn request(&self) -> CompositionRequest {
+        self.composition.request()
+    }
+}
+
+impl CompositionArgs {
     /// The request for a composition.
     pub fn request(&self) -> CompositionRequest {
         let (scheme, turbo) = match self.kv_quant {
@@ -364,6 +378,8 @@ pub(super) struct InfoArgs {
     /// The model folder
     #[arg(long, value_name = "DIR")]
     pub model: PathBuf,
+    #[command(flatten)]
+    pub cache: CompositionArgs,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,

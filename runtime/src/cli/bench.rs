@@ -12,7 +12,7 @@ use super::{Families, load};
 use crate::array::{QuantMode, Quantisation, operations};
 use crate::cache::CacheSet;
 use crate::composition::CompositionRequest;
-use crate::generate::{Model, find_family};
+use crate::generate::Model;
 use crate::graph::{Autoregressive, TokenPhases};
 use crate::weights::{ModelSource, Synthetic};
 use crate::{Dtype, Result, ops};
@@ -88,8 +88,7 @@ fn model(families: Families, args: &BenchArgs) -> anyhow::Result<Model> {
     }
     let source = ModelSource::synthetic(config, Synthetic { dtype, quantisation, seed: 0 })?;
     let activity = Activity::start(format!("filling {}", config.display()));
-    let model =
-        Model::of_source(find_family(families, &source)?, source, &CompositionRequest::default())?;
+    let model = Model::of_source(families, source, &CompositionRequest::default())?;
     activity.end();
     Ok(model)
 }

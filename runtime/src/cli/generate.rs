@@ -73,7 +73,9 @@ pub(super) fn run(families: Families, args: &GenerateArgs) -> anyhow::Result<()>
     }
     if args.json {
         let parts = listed.is_none().then_some(&parts);
-        return say(&format!("{}\n", report(&ids, &out, parts, reason, &stats)));
+        let mut object = report(&ids, &out, parts, reason, &stats);
+        object["composition"] = json!(model.composition());
+        return say(&format!("{object}\n"));
     }
     say("\n")?;
     complain(&line(&stats));

@@ -7,10 +7,9 @@ use serde_json::{Map, Value, json};
 use super::Families;
 use super::args::InfoArgs;
 use super::console::say;
-use crate::cache::{CacheLayer, Param};
-use crate::composition::CompositionRequest;
-use crate::generate::{Model, find_family};
-use crate::graph::LoadedGraph;
+use crate::cache::Param;
+use crate::generate::Model;
+use crate::profile::find_family;
 use crate::weights::{LoadOptions, ModelSource};
 
 pub(super) fn run(families: Families, args: &InfoArgs) -> anyhow::Result<()> {
@@ -41,25 +40,28 @@ fn describe(families: Families, args: &InfoArgs) -> anyhow::Result<Value> {
         "files": source.index().files().len(),
     });
     // Shapes are enough to see what the graph keeps; no weight is read.
-    let model = Model::of_source(family, source.shapes_only(), &CompositionRequest::default())?;
+    let experts = family.profile.experts.map(|find| find(&source)).transpose()?.flatten();
+    let model = Model::of_source(families, source.shapes_only(), &args.cache.request())?;
+    out["profile"] = json!(model.profile());
+    out["capabilities"] = json!(model.capabilities());
+    out["experts"] = json!(experts);
     out["cache"] = cache(&model)?.into();
+    out["cache_paging"] = json!(model.graph().cache_paging());
     out["composition"] = json!(model.composition());
     if let Some(settings) = model.denoising_settings() {
         out["denoising"] = json!(settings);
     }
+    out["cache_key"] = json!(model.composition().cache_key());
     Ok(out)
 }
 
 /// The layers' caches, those alike together.
 fn cache(model: &Model) -> anyhow::Result<Vec<Value>> {
-    let layers: &[CacheLayer] = match model.graph() {
-        LoadedGraph::Autoregressive(graph) => graph.cache_layers(),
-        LoadedGraph::Denoising(graph) => graph.cache_layers(),
-        LoadedGraph::Embedding(_) => &[],
-    };
+    let layers = model.graph().cache_layers();
     let sizes = model.cache_plan().sizes().unwrap_or_default();
     let mut groups: Vec<(Value, u64)> = Vec::new();
-    for (index, (layer, size)) in layers.iter().zip(sizes).enumerate() {
+    let pages = model.cache_plan().pages();
+    for (index, ((layer, size), block)) in layers.iter().zip(sizes).zip(pages).enumerate() {
         let storage = match (size.per_token, size.fixed) {
             (0, 0) => "none".to_owned(),
             (0, _) => "states".to_owned(),
@@ -74,6 +76,7 @@ fn cache(model: &Model) -> anyhow::Result<Vec<Value>> {
             };
         }
         entry["storage"] = json!(storage);
+        entry["page"] = json!(block);
         entry["bytes_per_token"] = json!(size.per_token);
         entry["tokens_at_most"] = json!(size.most);
         entry["bytes_fixed"] = json!(size.fixed);
@@ -111,16 +114,28 @@ fn text(object: &Value) -> String {
         ),
     );
     for entry in object["cache"].as_array().into_iter().flatten() {
+        let pages = entry["page"].as_i64().map(|n| format!(" in pages of {n}"));
         line(
             "cache",
             format!(
-                "{} layers {}: {} bytes a token, {} bytes fixed",
+                "{} layers {}, {}{}: {} bytes a token, {} bytes fixed",
                 entry["layers"],
                 word(&entry["kind"]),
+                word(&entry["storage"]),
+                pages.unwrap_or_default(),
                 entry["bytes_per_token"],
                 entry["bytes_fixed"],
             ),
         );
+    }
+    if object["composition"]["paged_kv"].is_object() && object["cache_paging"] == false {
+        line("cache", "the graph declares no paging: its full layers stay in one buffer".into());
+    }
+    line("profile", profile(&object["profile"]));
+    line("fingerprint", word(&object["profile"]["config_fingerprint"]));
+    line("capabilities", object["capabilities"].to_string());
+    if let Some(experts) = object["experts"].as_object() {
+        line("experts", format!("{} a layer, {} a token", experts["count"], experts["chosen"]));
     }
     line("composition", object["composition"].to_string());
     if let Some(settings) = object.get("denoising") {
@@ -130,4 +145,20 @@ fn text(object: &Value) -> String {
         line("config", format!("{key} = {value}"));
     }
     out
+}
+
+/// The profile in one line.
+fn profile(profile: &Value) -> String {
+    let word = |key: &str| profile[key].as_str().unwrap_or_default();
+    let fidelity = &profile["fidelity"];
+    let oracle = fidelity["oracle"].as_str().map(|o| format!(" {o}")).unwrap_or_default();
+    let (tier, claim) = (&fidelity["tier"], &fidelity["claim"]);
+    let (tier, claim) = (tier.as_str().unwrap_or_default(), claim.as_str().unwrap_or_default());
+    let artifact = profile["artifact"].as_str().map(|a| format!(", {a}")).unwrap_or_default();
+    format!(
+        "{} ({} graph {}, {tier}{oracle} {claim}{artifact})",
+        word("id"),
+        word("specialization"),
+        word("implementation"),
+    )
 }

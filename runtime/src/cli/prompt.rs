@@ -6,15 +6,15 @@ use anyhow::{Context, bail};
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 use serde_json::{Map, Value, json};
 use specc_text::parts::PartSplitter;
-use specc_text::source::FallbackRenderer;
-use specc_text::template::{ChatTemplate, Template};
-use specc_text::{Clock, TemplateOptions, load_model_chat_template};
+use specc_text::template::ChatTemplate;
+use specc_text::{Clock, TemplateOptions};
 
 use super::args::SamplingArgs;
 use crate::Array;
 use crate::array::from_bytes;
 use crate::generate::{Model, Options};
 use crate::graph::ChatFormat;
+use crate::profile::load_chat_template;
 use crate::sample::{Penalties, Sampling};
 
 /// Numbers of a list such as `1,2,3`.
@@ -122,20 +122,6 @@ pub(super) fn options(args: &SamplingArgs, model: &Model, text: bool) -> Options
     }
 }
 
-/// A family's template for checkpoints without one.
-struct Fallback {
-    text: &'static str,
-    clock: Clock,
-}
-
-impl FallbackRenderer for Fallback {
-    fn render(&self, variables: &Map<String, Value>) -> Result<String, String> {
-        Template::parse("the family's template", self.text)
-            .and_then(|template| template.render(variables, self.clock, Default::default()))
-            .map_err(|e| e.to_string())
-    }
-}
-
 /// The template of a model folder, with what its family says.
 pub(super) fn chat_template(
     folder: &Path,
@@ -143,16 +129,9 @@ pub(super) fn chat_template(
     no_thinking: bool,
     clock: Clock,
 ) -> anyhow::Result<ChatTemplate> {
-    let options = TemplateOptions {
-        disable_thinking: no_thinking,
-        clock,
-        thinking: format.thinking.map(str::parse).transpose().map_err(anyhow::Error::msg)?,
-        tool_calls: format.tool_calls.map(str::parse).transpose().map_err(anyhow::Error::msg)?,
-        ..TemplateOptions::default()
-    };
-    let fallback =
-        format.fallback.map(|text| Box::new(Fallback { text, clock }) as Box<dyn FallbackRenderer>);
-    Ok(load_model_chat_template(folder, fallback, options)?)
+    let options =
+        TemplateOptions { disable_thinking: no_thinking, clock, ..TemplateOptions::default() };
+    Ok(load_chat_template(folder, format, options)?)
 }
 
 /// What splits the answer to a rendered prompt.

@@ -7,8 +7,8 @@ pub use kv::{
     AffineKernels, KvOverride, KvRequest, KvScheme, LayerScheme, SchemeKind, Start, TurboBits,
 };
 pub use resolve::{
-    CompositionRequest, DEFAULT_MAX_ROWS, DraftRequest, PREFILL_CHUNK_TOKENS, PagingRequest,
-    machine_composition, resolve_composition,
+    CHUNK_VARIABLE, CompositionRequest, DEFAULT_MAX_ROWS, DraftRequest, PREFILL_CHUNK_TOKENS,
+    PagingRequest, machine_composition, resolve_composition,
 };
 
 use serde::Serialize;

@@ -8,6 +8,9 @@ pub const DEFAULT_MAX_ROWS: u32 = 8;
 /// Tokens of a part of a prompt when neither the caller nor `SPECC_PREFILL_CHUNK` says otherwise.
 pub const PREFILL_CHUNK_TOKENS: u32 = 2048;
 
+/// The environment's word on the tokens of a part of a prompt.
+pub const CHUNK_VARIABLE: &str = "SPECC_PREFILL_CHUNK";
+
 const MIXED_TOKEN_BUDGET: i64 = 256;
 const BLOCK_SIZE: i64 = 256;
 
@@ -109,7 +112,7 @@ fn compose(request: &CompositionRequest, kv: super::KvScheme) -> Result<Composit
         draft_depth,
         prefill_chunk_tokens: chunk_tokens(
             request.prefill_chunk_tokens,
-            std::env::var("SPECC_PREFILL_CHUNK").ok().as_deref(),
+            std::env::var(CHUNK_VARIABLE).ok().as_deref(),
         ),
         max_rows,
         vector_greedy_sampling: request.vector_greedy_sampling.unwrap_or(true),

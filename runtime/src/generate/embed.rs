@@ -5,6 +5,7 @@ use specc_text::Tokenizer;
 
 use super::Model;
 use super::generation::row;
+use crate::capabilities::Provided;
 use crate::graph::{LoadedGraph, Pooling, TextVector, TokenPhases};
 use crate::pass::Pass;
 use crate::{Error, Result, ops};
@@ -28,26 +29,34 @@ impl Model {
     /// # Errors
     /// The family says nothing about vectors, or there is no tokenizer.
     pub fn embed(&self, text: &str) -> Result<Embedded> {
-        let Some(how) = self.family().embedding else {
+        if !self.capabilities().embeddings {
             let what = format!("models of the family {} give no vectors", self.family().name);
             return Err(Error::Unsupported(what));
-        };
+        }
+        // A graph that pools by itself may leave the rest unsaid.
+        let how = self.family().embedding.unwrap_or(TextVector::UNSAID);
         let limit = how.max_positions.map(|limit| limit(self.source())).transpose()?;
         let limit = limit.and_then(|n| usize::try_from(n).ok()).filter(|n| *n > 0);
         let (ids, cut_from) = text_ids(self.tokenizer()?, text, &how, limit)?;
         self.check_ids(&ids)?;
         let ids_array = row(&ids)?;
-        let hidden = match self.graph() {
+        let vector = match self.graph() {
             LoadedGraph::Embedding(graph) => {
                 let mut pass = Pass::whole(&ids_array, None)?;
-                graph.hidden(&mut pass, &ids_array)?
+                pool(&ops::to_f32(&graph.hidden(&mut pass, &ids_array)?)?, &how)?
             }
-            LoadedGraph::Autoregressive(graph) => {
-                graph.prompt(&mut self.cache_plan().make(), &ids_array)?
+            LoadedGraph::Registered(parts) => match &parts.embed_pooled {
+                Some(Provided::Function(pooled)) => {
+                    ops::flatten(&ops::to_f32(&pooled(&ids_array)?)?, 0, -1)?
+                }
+                _ => return Err(Error::Unsupported("this graph pools nothing".into())),
+            },
+            graph => {
+                let graph = graph.autoregressive()?;
+                let hidden = graph.prompt(&mut self.bound().make_cache(), &ids_array)?;
+                pool(&ops::to_f32(&hidden)?, &how)?
             }
-            LoadedGraph::Denoising(_) => self.graph().autoregressive().map(|_| ids_array)?,
         };
-        let vector = pool(&ops::to_f32(&hidden)?, &how)?;
         vector.eval()?;
         let vector = vector.try_as_slice::<f32>().map_err(|e| Error::Mlx(e.to_string()))?.to_vec();
         Ok(Embedded { vector, cut_from, tokens: ids.len() })

@@ -116,7 +116,7 @@ impl<'a> TokenGeneration<'a> {
             end_token: None,
             ended: false,
             options,
-            chunk: model.composition().prefill_chunk_tokens as usize,
+            chunk: model.prefill_chunk(prompt.len()),
             tail_split: model.composition().prefill_tail_split,
         })
     }

@@ -25,14 +25,17 @@ mod planner;
 mod session;
 mod text;
 
+pub use crate::profile::find_family;
 pub use answer::Generation;
 pub use denoise::{Denoising, DenoisingOptions, DenoisingSettings};
 pub use embed::Embedded;
 #[cfg(feature = "cli")]
 pub(crate) use logits::append_lengths;
-pub use model::{Model, find_family};
+pub use model::Model;
 pub use options::{FinishReason, Options, Piece, Stats};
-pub use planner::{PrefillKind, PrefillState, PrefillStep, useful_snapshot};
+pub use planner::{
+    PrefillKind, PrefillState, PrefillStep, bounded_chunk, score_bytes, useful_snapshot,
+};
 pub use session::Session;
 
 use generation::Held;

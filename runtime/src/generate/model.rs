@@ -8,9 +8,13 @@ use specc_text::Tokenizer;
 use super::denoise::{self, DenoisingSettings, Refusal};
 use super::generation::row;
 use super::{Generation, Options, Session};
-use crate::cache::CachePlan;
-use crate::composition::{Composition, CompositionRequest, LayerScheme, resolve_composition};
-use crate::graph::{Family, LoadedGraph, Method, Tier, TokenPhases};
+use crate::cache::{BoundGraph, CachePlan, bind_graph_caches};
+use crate::capabilities::{GraphCapabilities, declared_graph};
+use crate::composition::{
+    CHUNK_VARIABLE, Composition, CompositionRequest, LayerScheme, resolve_composition,
+};
+use crate::graph::{Family, LoadedGraph, Method, TokenPhases};
+use crate::profile::{Registry, ResolvedProfile};
 use crate::weights::{LoadOptions, ModelSource};
 use crate::{Error, Result};
 
@@ -18,58 +22,14 @@ use crate::{Error, Result};
 #[derive(Debug)]
 pub struct Model {
     source: ModelSource,
-    family: &'static Family,
-    graph: LoadedGraph,
-    composition: Composition,
-    plan: CachePlan,
+    profile: ResolvedProfile,
+    graph: BoundGraph,
     pub(super) denoising: Option<DenoisingSettings>,
+    /// Somebody asked for the size of chunks.
+    chunk_asked: bool,
     vocabulary: Option<u32>,
     eos: Vec<u32>,
     tokenizer: OnceCell<Tokenizer>,
-}
-
-/// The family of a model: of those that answer to its type and accept it, a targeted one first.
-///
-/// # Errors
-/// `config.json` has no `model_type`, or one that no family takes; the nearest known is named.
-pub fn find_family(families: &[&'static Family], source: &ModelSource) -> Result<&'static Family> {
-    let Some(wanted) = source.config().model_type() else {
-        let path = source.folder().join("config.json");
-        return Err(Error::Unsupported(format!("{}: no `model_type`", path.display())));
-    };
-    let mut refused = Vec::new();
-    for tier in [Tier::Targeted, Tier::Generic] {
-        for family in families.iter().filter(|f| f.tier == tier) {
-            if family.model_types.contains(&wanted) {
-                if (family.accepts)(source)? {
-                    return Ok(family);
-                }
-                refused.push(family.name);
-            }
-        }
-    }
-    let mut known: Vec<&str> = families.iter().flat_map(|f| f.model_types).copied().collect();
-    known.sort_unstable();
-    known.dedup();
-    let path = source.folder().join("config.json");
-    let mut text = format!("{}: model_type {wanted:?} ", path.display());
-    if refused.is_empty() {
-        text.push_str("is not supported");
-        if let Some(near) = nearest(wanted, &known) {
-            text.push_str(&format!("; did you mean {near:?}?"));
-        }
-        text.push_str(&format!("; supported are {}", known.join(", ")));
-    } else {
-        text.push_str(&format!("is known, but {} does not take this model", refused.join(", ")));
-    }
-    Err(Error::Unsupported(text))
-}
-
-/// The known word that is closest, where one is close.
-fn nearest<'a>(wanted: &str, known: &[&'a str]) -> Option<&'a str> {
-    let distance = |word: &str| strsim::damerau_levenshtein(wanted, word);
-    let best = known.iter().min_by_key(|word| distance(word))?;
-    (distance(best) <= 1 + best.len() / 3).then_some(*best)
 }
 
 /// What `kv_config.json` says of each layer's keys and values; nothing where there is none.
@@ -115,8 +75,7 @@ impl Model {
         options: LoadOptions,
         request: &CompositionRequest,
     ) -> Result<Self> {
-        let source = ModelSource::open(folder, options)?;
-        Self::of_source(find_family(families, &source)?, source, request)
+        Self::of_source(families, ModelSource::open(folder, options)?, request)
     }
 
     /// Loads a model whose headers are read already.
@@ -124,32 +83,33 @@ impl Model {
     /// # Errors
     /// As [`Model::load_with`].
     pub fn of_source(
-        family: &'static Family,
+        families: &[&'static Family],
         source: ModelSource,
         request: &CompositionRequest,
     ) -> Result<Self> {
+        let registry = Registry::new(families)?;
+        let profile = registry.resolve(&source)?;
         let composition = resolve_composition(request, &kv_config(source.folder())?)?;
+        let family = profile.family;
         if family.method == Method::Denoising {
             Refusal::of_composition(&composition)?;
         }
         let how = family.denoising.as_ref();
         let denoising = how.map(|how| DenoisingSettings::of(how, &source)).transpose()?;
-        let graph = (family.load)(&source)?;
-        let plan = match &graph {
-            LoadedGraph::Autoregressive(graph) => CachePlan::bind(&**graph, &composition, &[])?,
-            LoadedGraph::Denoising(graph) => denoise::plan(&**graph)?,
-            LoadedGraph::Embedding(_) => CachePlan::new(&[])?,
-        };
+        let implementation = registry.implementation(&profile, &source)?;
+        let graph = declared_graph(implementation, (implementation.load)(&source)?)?;
+        let graph = bind_graph_caches(graph, composition)?;
         // What loading needed on the way is given back.
         mlx_rs::memory::clear_cache()?;
         let eos = specc_text::tokenizer::eos_token_ids(source.folder(), None)?;
+        let chunk_asked =
+            request.prefill_chunk_tokens.is_some() || std::env::var_os(CHUNK_VARIABLE).is_some();
         let mut model = Self {
             source,
-            family,
+            profile,
             graph,
-            composition,
-            plan,
             denoising,
+            chunk_asked,
             vocabulary: None,
             eos: eos.into_iter().collect(),
             tokenizer: OnceCell::new(),
@@ -160,7 +120,22 @@ impl Model {
 
     /// The family.
     pub fn family(&self) -> &'static Family {
-        self.family
+        self.profile.family
+    }
+
+    /// The profile that the model is run under.
+    pub fn profile(&self) -> &ResolvedProfile {
+        &self.profile
+    }
+
+    /// What the graph can do.
+    pub fn capabilities(&self) -> &GraphCapabilities {
+        self.graph.capabilities()
+    }
+
+    /// The graph with its composition and its caches.
+    pub fn bound(&self) -> &BoundGraph {
+        &self.graph
     }
 
     /// The folder's headers.
@@ -170,17 +145,27 @@ impl Model {
 
     /// The graph with its weights.
     pub fn graph(&self) -> &LoadedGraph {
-        &self.graph
+        self.graph.graph()
     }
 
     /// What was decided at load.
     pub fn composition(&self) -> &Composition {
-        &self.composition
+        self.graph.composition()
+    }
+
+    /// Tokens of a part of a prompt of `length` tokens: the record's number, made smaller where the
+    /// graph declares a bound and nobody asked for the number.
+    pub fn prefill_chunk(&self, length: usize) -> usize {
+        let chunk = self.composition().prefill_chunk_tokens as usize;
+        match self.chunk_asked {
+            true => chunk,
+            false => super::bounded_chunk(self.graph.workspace(), chunk, length),
+        }
     }
 
     /// How caches are made.
     pub fn cache_plan(&self) -> &CachePlan {
-        &self.plan
+        self.graph.cache_plan()
     }
 
     /// Ids are below this number, where it is known.
@@ -214,7 +199,7 @@ impl Model {
 
     /// A conversation's caches, empty.
     pub fn session(&self) -> Session {
-        Session::new(&self.plan)
+        Session::new(self.cache_plan())
     }
 
     /// Generates after a prompt in a session of its own; iterate over the pieces.
@@ -260,26 +245,12 @@ impl Model {
         if let Ok(Some(size)) = reader.int("vocab_size") {
             return Ok(u32::try_from(size).ok());
         }
-        let graph = match &self.graph {
-            LoadedGraph::Autoregressive(graph) => graph,
-            LoadedGraph::Denoising(graph) => return denoise::vocabulary(&**graph, &self.plan),
-            LoadedGraph::Embedding(_) => return Ok(None),
-        };
-        let hidden = graph.prompt(&mut self.plan.make(), &row(&[0])?)?;
-        let logits = TokenPhases::logits(&**graph, &hidden)?;
+        if let LoadedGraph::Denoising(graph) = self.graph() {
+            return denoise::vocabulary(&**graph, self.cache_plan());
+        }
+        let Ok(graph) = self.graph().autoregressive() else { return Ok(None) };
+        let hidden = graph.prompt(&mut self.graph.make_cache(), &row(&[0])?)?;
+        let logits = TokenPhases::logits(graph, &hidden)?;
         Ok(u32::try_from(logits.dim(-1)).ok())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::nearest;
-
-    #[test]
-    fn the_nearest_word_is_offered_only_when_it_is_near() {
-        let known = ["acme", "acme_moe", "other"];
-        assert_eq!(nearest("acme2", &known), Some("acme"));
-        assert_eq!(nearest("acmemoe", &known), Some("acme_moe"));
-        assert_eq!(nearest("zzzzzz", &known), None);
     }
 }

@@ -1,5 +1,7 @@
 //! How a prompt is cut into forwards.
 
+use crate::cache::Workspace;
+
 /// What is known when the next forward of a prompt is planned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PrefillState {
@@ -61,6 +63,35 @@ impl PrefillState {
             step(length, PrefillKind::Final, false)
         }
     }
+}
+
+/// Bytes of scores that a forward may hold at once where a graph declares a bound.
+const MOST_SCORES: u64 = 1 << 30;
+
+/// Bytes of the scores that the largest of these layers holds at once: `chunk` queries at the end of
+/// `context` tokens, 2 bytes a score. Passes of at most 8 queries hold none.
+pub fn score_bytes(layers: &[Workspace], chunk: usize, context: usize) -> u64 {
+    let queries = chunk.min(context) as u64;
+    if queries <= 8 {
+        return 0;
+    }
+    let one = |layer: &Workspace| {
+        let keys = match layer.window {
+            Some(window) => (context as u64).min(window.max(0) as u64 + queries),
+            None => context as u64,
+        };
+        2 * (layer.heads.max(0) as u64) * queries * keys
+    };
+    layers.iter().map(one).max().unwrap_or(0)
+}
+
+/// The chunk in which a prompt of `context` tokens is read: halved, never below 8, until the scores of
+/// these layers fit a GiB.
+pub fn bounded_chunk(layers: &[Workspace], mut chunk: usize, context: usize) -> usize {
+    while chunk > 8 && score_bytes(layers, chunk, context) > MOST_SCORES {
+        chunk = (chunk / 2).max(8);
+    }
+    chunk
 }
 
 /// A snapshot that is worth its memory: none below 256 tokens, or within what is cached.
@@ -136,6 +167,21 @@ mod tests {
         assert_eq!(useful_snapshot(Some(256), 0), Some(256));
         assert_eq!(useful_snapshot(Some(300), 300), None);
         assert_eq!(useful_snapshot(None, 0), None);
+    }
+
+    #[test]
+    fn chunks_shrink_until_their_scores_fit() {
+        let full = [Workspace { heads: 16, window: None }];
+        assert_eq!(score_bytes(&full, 2048, 2048), 2 * 16 * 2048 * 2048);
+        assert_eq!(score_bytes(&full, 8, 1 << 20), 0);
+        assert_eq!(bounded_chunk(&full, 2048, 2048), 2048);
+        // 16 heads of 2048 queries over 32,768 keys are 2 GiB.
+        assert_eq!(bounded_chunk(&full, 2048, 32_768), 1024);
+        assert_eq!(bounded_chunk(&full, 2048, 1 << 24), 8);
+        assert_eq!(bounded_chunk(&full, 5, 1 << 24), 5);
+        let windows = [Workspace { heads: 16, window: Some(1024) }];
+        assert_eq!(bounded_chunk(&windows, 2048, 1 << 24), 2048);
+        assert_eq!(bounded_chunk(&[], 2048, 1 << 24), 2048);
     }
 
     proptest! {

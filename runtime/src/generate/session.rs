@@ -6,7 +6,8 @@ use sha2::{Digest, Sha256};
 
 use super::Model;
 use super::generation::row;
-use crate::cache::{CachePlan, CacheSet, Identity};
+use crate::cache::{CachePlan, CacheSet, DEFAULT_CODECS, Identity};
+use crate::capabilities::state_codecs_of;
 use crate::graph::{LoadedGraph, TokenPhases};
 use crate::{Error, Result};
 
@@ -120,6 +121,7 @@ impl Model {
             config: digest("config.json")?,
             tokenizer: digest("tokenizer.json")?,
             namespace: String::new(),
+            codecs: state_codecs_of(self.bound()).unwrap_or(&DEFAULT_CODECS).id.to_owned(),
         })
     }
 }

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use safetensors::SafeTensors;
 use serde_json::{Map, Value, json};
 
 /// What a run of the command gave.
@@ -16,8 +17,15 @@ pub struct Run {
 
 /// Runs the command with `input` on its stdin.
 pub fn run_with(input: &str, args: &[&str]) -> Run {
+    run_in(&[], input, args)
+}
+
+/// Runs the command with variables set.
+pub fn run_in(environment: &[(&str, &str)], input: &str, args: &[&str]) -> Run {
     let mut child = Command::new(env!("CARGO_BIN_EXE_specc-run"))
         .args(args)
+        .env_remove("SPECC_PREFILL_CHUNK")
+        .envs(environment.iter().copied())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -112,4 +120,23 @@ pub fn model_file(name: &str) -> Option<PathBuf> {
         eprintln!("SKIPPED: SPECC_MODELS names no folder with {name}; scripts/test.sh fetches it");
     }
     found
+}
+
+/// The numbers of an array of a safetensors file.
+pub fn array(path: &Path, name: &str) -> (Vec<usize>, Vec<f32>) {
+    let bytes = std::fs::read(path).unwrap();
+    let file = SafeTensors::deserialize(&bytes).unwrap();
+    let tensor = file.tensor(name).unwrap();
+    let int = tensor.dtype() == safetensors::Dtype::I32;
+    let number = |b: &[u8]| {
+        let b: [u8; 4] = b.try_into().unwrap();
+        if int { i32::from_le_bytes(b) as f32 } else { f32::from_le_bytes(b) }
+    };
+    (tensor.shape().to_vec(), tensor.data().chunks(4).map(number).collect())
+}
+
+/// The ids of a parity case, as a list.
+pub fn ids(name: &str) -> String {
+    let (_, ids) = array(&case(name).join("expected.safetensors"), "ids");
+    ids.iter().map(|id| id.to_string()).collect::<Vec<_>>().join(",")
 }

@@ -439,6 +439,7 @@ fn check(header: &Header, identity: &Identity, composition: &str) -> Result<(), 
         ("configuration", &identity.config, &own.config),
         ("tokenizer", &identity.tokenizer, &own.tokenizer),
         ("set of adapters", &identity.namespace, &own.namespace),
+        ("set of codecs", &identity.codecs, &own.codecs),
         ("composition", &composition.to_owned(), &header.composition),
     ];
     for (what, expected, found) in pairs {

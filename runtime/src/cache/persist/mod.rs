@@ -30,6 +30,8 @@ pub struct Identity {
     pub tokenizer: String,
     /// Adapters in use; empty without.
     pub namespace: String,
+    /// The codecs that write it.
+    pub codecs: String,
 }
 
 /// Why a file gives no caches.

@@ -15,6 +15,7 @@ fn identity() -> Identity {
         config: "0123".into(),
         tokenizer: "4567".into(),
         namespace: String::new(),
+        codecs: "default".into(),
     }
 }
 
@@ -88,8 +89,16 @@ fn a_file_is_refused_by_name() {
     );
     with("a column twice", &forged(&good, r#""times":[0,1,2,3,4,5]"#, r#""times":[0,1,2,3,3,5]"#));
     fs::write(&file, &good).unwrap();
-    let other = Identity { config: "89ab".into(), ..identity() };
-    lines.push(format!("another model: {}", load(&plan, &file, &other, &key)));
+    let others = [
+        Identity { model: "another".into(), ..identity() },
+        Identity { config: "89ab".into(), ..identity() },
+        Identity { tokenizer: "cdef".into(), ..identity() },
+        Identity { namespace: "an adapter".into(), ..identity() },
+        Identity { codecs: "latent".into(), ..identity() },
+    ];
+    for other in &others {
+        lines.push(format!("another model: {}", load(&plan, &file, other, &key)));
+    }
     let record = composition(bits(8, None), None);
     lines.push(format!(
         "another scheme: {}",
@@ -103,7 +112,7 @@ fn a_file_is_refused_by_name() {
     empty: FILE: truncated: expected 24 bytes, found 0
     text: FILE: not a file of caches
     magic only: FILE: truncated: expected 24 bytes, found 8
-    half a header: FILE: truncated: expected 989 bytes, found 100
+    half a header: FILE: truncated: expected 1008 bytes, found 100
     half the arrays: FILE: truncated: expected 7168 bytes, found 7098
     a bit of the header: FILE: damaged: the header is not what was written
     a bit of an array: FILE: damaged: array 3 is not what was written
@@ -114,7 +123,11 @@ fn a_file_is_refused_by_name() {
     a huge shape: FILE: header: array 0: expected the bytes of float32 [2147483647, 2147483647, 6, 32], found 1536
     another storage: FILE: header: layer 0: expected a place for columns as the plan has it, found another
     a column twice: FILE: header: layer 1: expected distinct columns before 6, found others
+    another model: FILE: of another model: expected "another", found "a model"
     another model: FILE: of another configuration: expected "89ab", found "0123"
+    another model: FILE: of another tokenizer: expected "cdef", found "4567"
+    another model: FILE: of another set of adapters: expected "an adapter", found ""
+    another model: FILE: of another set of codecs: expected "latent", found "default"
     another scheme: FILE: of another composition: expected "kv8-g32-immediate", found "bf16"
     missing: FILE: No such file or directory (os error 2)
     other tokens: tokens of saved caches: expected [6] tokens by row, found [2]

@@ -251,6 +251,7 @@ impl Scenario {
             config: "0".into(),
             tokenizer: String::new(),
             namespace: String::new(),
+            codecs: "default".into(),
         };
         let tokens: Vec<Vec<u32>> =
             self.rows.iter().map(|row| (0..row.tokens as u32).collect()).collect();

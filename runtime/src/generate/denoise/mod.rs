@@ -127,7 +127,7 @@ impl std::fmt::Debug for Denoising<'_> {
 }
 
 /// The caches of a denoising graph: as its layers declare them, whose sizes are known.
-pub(super) fn plan(graph: &dyn Denoiser) -> Result<CachePlan> {
+pub(crate) fn plan(graph: &dyn Denoiser) -> Result<CachePlan> {
     CachePlan::new(graph.cache_layers())?
         .probed(|caches| passes::read(graph, caches, &[0]).map(drop))
 }
