@@ -7,6 +7,7 @@
 mod eos;
 mod error;
 mod file;
+mod fingerprint;
 mod json;
 mod key;
 mod quantization;
@@ -16,6 +17,9 @@ mod unread;
 pub use eos::eos_token_ids;
 pub use error::ConfigError;
 pub use file::{ConfigFile, MAX_CONFIG_BYTES};
+pub use fingerprint::{
+    ConfigDifference, canonical_config, config_difference, config_fingerprint, fingerprint_of,
+};
 pub use key::{FromConfig, Key, Presence, Reader};
 pub use quantization::{Mode, Override, QuantEntry, QuantizationConfig};
 pub use rope::{RopeConfig, RopeScaling};

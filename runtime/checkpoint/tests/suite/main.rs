@@ -4,6 +4,7 @@
 
 mod audit;
 mod config;
+mod fingerprint;
 mod folder;
 mod header;
 mod large;
