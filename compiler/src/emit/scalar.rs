@@ -130,11 +130,7 @@ impl<'a> Scalars<'a> {
     pub(super) fn typed(&self, expr: &Expr, place: Place) -> Typed {
         match &expr.kind {
             ExprKind::Int(value) => Typed::simple(value.to_string(), ScalarType::Int),
-            ExprKind::Float(value) if value.is_infinite() => {
-                let sign = if *value < 0.0 { "NEG_" } else { "" };
-                Typed::simple(format!("f64::{sign}INFINITY"), ScalarType::Float)
-            }
-            ExprKind::Float(value) => Typed::simple(format!("{value:?}"), ScalarType::Float),
+            ExprKind::Float(value) => Typed::simple(double(*value), ScalarType::Float),
             ExprKind::Bool(value) => Typed::simple(value.to_string(), ScalarType::Bool),
             ExprKind::Str(text) => Typed::simple(format!("{text:?}"), ScalarType::Str),
             ExprKind::None => Typed::simple("None", ScalarType::None),
@@ -213,6 +209,15 @@ impl<'a> Scalars<'a> {
     }
 
     fn index(&self, base: &Expr, index: &Expr, place: Place) -> Typed {
+        if let ExprKind::List(items) = &base.kind {
+            let ScalarType::List(inner) = self.list(items, place).ty else {
+                return Typed::simple("None", ScalarType::None);
+            };
+            // A list written out holds words as they are, a config owns its own.
+            let list = self.list(items, place).code;
+            let index = self.int(index, place);
+            return Typed::compound(format!("*at(&{list}, {index}, \"the list\")?"), *inner);
+        }
         let name = crate::syntax::print::expr(base);
         let list = self.typed(base, place);
         let plain = list.ty.plain().clone();
@@ -484,6 +489,25 @@ impl<'a> Scalars<'a> {
         let first = parts.next().unwrap_or_default();
         let code = parts.fold(first, |all, part| format!("{all}.{name}{part}"));
         Typed::simple(code, ty)
+    }
+}
+
+/// A number as a literal of `f64`.
+fn double(value: f64) -> String {
+    match (value.is_infinite(), value < 0.0) {
+        (false, _) => format!("{value:?}"),
+        (true, false) => "f64::INFINITY".to_owned(),
+        (true, true) => "f64::NEG_INFINITY".to_owned(),
+    }
+}
+
+/// A number as a literal of `f32`: the nearest one, as a conversion gives it.
+pub(super) fn single(value: f64) -> String {
+    let value = value as f32;
+    match (value.is_infinite(), value < 0.0) {
+        (false, _) => format!("{value:?}"),
+        (true, false) => "f32::INFINITY".to_owned(),
+        (true, true) => "f32::NEG_INFINITY".to_owned(),
     }
 }
 

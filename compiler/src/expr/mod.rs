@@ -3,6 +3,7 @@
 mod check;
 mod config;
 mod eval;
+mod fold;
 mod functions;
 mod layers;
 mod value;
@@ -10,5 +11,6 @@ mod value;
 pub use check::check_manifest;
 pub use config::{ConfigValues, evaluate};
 pub use eval::{Env, EvalError, eval, truth};
+pub use fold::{fold, literal};
 pub use layers::{LayerValues, Scope, evaluate_layers};
 pub use value::Value;

@@ -238,7 +238,8 @@ impl Lowerer<'_> {
             if *wanted == ParamType::Bool
                 && let Value::Scalar(scalar) = value
             {
-                return Some(Value::Scalar(super::scalar::truth(scalar)));
+                let truth = super::scalar::truth(scalar);
+                return Some(Value::Scalar(self.settled(truth)));
             }
             return Some(value);
         }

@@ -17,6 +17,22 @@ impl Lowerer<'_> {
         expr: &Expr,
         hint: Option<&str>,
     ) -> Option<Value> {
+        let value = self.expr_as_written(frame, expr, hint)?;
+        Some(match value {
+            Value::Scalar(scalar) if self.manifest.pinned.is_some() => {
+                let scalar = self.settled(scalar);
+                if scalar.expr.kind == ExprKind::None { Value::None } else { Value::Scalar(scalar) }
+            }
+            other => other,
+        })
+    }
+
+    fn expr_as_written(
+        &mut self,
+        frame: &mut Frame,
+        expr: &Expr,
+        hint: Option<&str>,
+    ) -> Option<Value> {
         match &expr.kind {
             ExprKind::None => Some(Value::None),
             ExprKind::Int(_) | ExprKind::Float(_) | ExprKind::Bool(_) => {
@@ -479,7 +495,7 @@ impl Lowerer<'_> {
         scalar: Scalar,
         wanted: &str,
     ) -> Operand {
-        if scalar.is_literal() {
+        if scalar.is_literal() || scalar.is_ints() {
             return Operand::Literal(scalar);
         }
         if let ExprKind::Name(name) = &scalar.expr.kind

@@ -195,7 +195,7 @@ impl Lowerer<'_> {
         }
         let mut args = Vec::new();
         for arg in &ext.load_args {
-            let scalar = self.load_arg(frame, arg, &bound, &path, span)?;
+            let scalar = self.load_arg(frame, ext, arg, (&bound, &path), span)?;
             self.note_uses(frame, &scalar.expr);
             args.push(scalar);
         }
@@ -268,17 +268,17 @@ impl Lowerer<'_> {
     fn load_arg(
         &mut self,
         frame: &mut Frame,
+        ext: &Extern,
         arg: &Expr,
-        bound: &Bound,
-        path: &str,
+        (bound, path): (&Bound, &str),
         span: Span,
     ) -> Option<Scalar> {
         if let ExprKind::Name(name) = &arg.kind {
             if let Some(value) = frame.find(name) {
+                let param = ext.params.iter().find(|param| param.name.node == *name);
+                let ty = param.and_then(|param| param.ty.as_ref()).map(|ty| &ty.node);
                 return match value {
-                    Value::Scalar(scalar)
-                        if scalar.ty == ScalarType::Str && super::text_of(value).is_some() =>
-                    {
+                    Value::Scalar(scalar) if ty == Some(&ParamType::Path) => {
                         // A path argument is the path under the struct, `@` paths included.
                         let text = ExprKind::Str(path.to_owned());
                         Some(Scalar::literal(text, scalar.expr.span))
@@ -360,7 +360,8 @@ impl Lowerer<'_> {
                 if !optional && let ScalarType::Nullable(inner) = scalar.ty {
                     scalar.ty = *inner;
                 }
-                let literal = scalar.is_literal() && scalar.ty != ScalarType::None;
+                let literal =
+                    (scalar.is_literal() || scalar.is_ints()) && scalar.ty != ScalarType::None;
                 let operand = self.scalar_operand(frame, scalar, &param.name.node);
                 if optional && (literal || !matches!(operand, Operand::Literal(_))) {
                     Operand::Some(Box::new(operand))

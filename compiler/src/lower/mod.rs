@@ -10,6 +10,7 @@ mod expr;
 mod externs;
 mod loops;
 mod names;
+mod pinned;
 mod rules;
 mod scalar;
 
@@ -325,6 +326,9 @@ impl<'a> Lowerer<'a> {
         }
         for check in &manifest.checks {
             facts.learn(&check.condition);
+        }
+        if let Some(pinned) = &manifest.pinned {
+            pinned::sizes(&mut facts, pinned);
         }
         Self {
             manifest,

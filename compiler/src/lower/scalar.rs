@@ -40,6 +40,12 @@ impl Scalar {
         )
     }
 
+    /// Whether it is a list of integers written out.
+    pub fn is_ints(&self) -> bool {
+        let int = |item: &Expr| matches!(item.kind, ExprKind::Int(_));
+        matches!(&self.expr.kind, ExprKind::List(items) if !items.is_empty() && items.iter().all(int))
+    }
+
     /// Whether it is a word, a description or a list rather than a number or a flag.
     pub fn is_text(&self) -> bool {
         !matches!(self.ty, ScalarType::Int | ScalarType::Float | ScalarType::Bool)
@@ -174,7 +180,7 @@ impl Lowerer<'_> {
     /// A condition: a bool, a number that is not 0, or something that is not none.
     pub(super) fn condition(&mut self, frame: &mut Frame, expr: &Expr) -> Option<Scalar> {
         let scalar = self.scalar(frame, expr)?;
-        Some(truth(scalar))
+        Some(self.settled(truth(scalar)))
     }
 
     /// The scalar behind a name: a loop index or a config key.
@@ -213,7 +219,7 @@ impl Lowerer<'_> {
             );
             return None;
         }
-        frame.needs_layer = true;
+        frame.needs_layer |= !self.same_for_all_layers(key);
         let ty = match key {
             "index" => ScalarType::Int,
             "kind" => ScalarType::Str,
@@ -292,6 +298,17 @@ impl Lowerer<'_> {
     }
 
     pub(super) fn binary(
+        &mut self,
+        op: BinaryOp,
+        left: Scalar,
+        right: Scalar,
+        span: Span,
+    ) -> Option<Scalar> {
+        let found = self.binary_as_written(op, left, right, span)?;
+        Some(self.settled(found))
+    }
+
+    fn binary_as_written(
         &mut self,
         op: BinaryOp,
         left: Scalar,

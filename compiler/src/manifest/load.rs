@@ -81,6 +81,7 @@ pub(crate) fn manifest(
         paging,
         sections: kept,
         graphs,
+        pinned: None,
     })
 }
 
