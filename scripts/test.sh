@@ -10,6 +10,8 @@ export SPECC_MODELS=$models SPECC_MINILM_DIR=$models/all-MiniLM-L6-v2 CARGO_INCR
 
 say "format"
 cargo fmt --all --check
+# It stands outside the workspace; the tests build and run it.
+cargo fmt --check --manifest-path examples/outside-family/Cargo.toml
 say "lints"
 cargo clippy --workspace --all-targets -- -D warnings
 say "documentation"

@@ -146,7 +146,10 @@ impl Build {
             write_changed(&path, &generate(&library, checked)?)?;
             let shown = path.display().to_string();
             // Writing to a String cannot fail.
-            let _ = writeln!(index, "#[path = {shown:?}]\npub mod {module};");
+            let _ = writeln!(
+                index,
+                "#[path = {shown:?}]\n#[allow(dead_code, reason = \"a program may look at less than a family offers\")]\npub mod {module};"
+            );
         }
         let records: Vec<String> = made
             .iter()

@@ -1,5 +1,7 @@
 //! The pipeline: documents → manifest and graphs → IR → Rust.
 
+use specc_checkpoint::config::ConfigFile;
+
 use crate::declare::declare;
 use crate::diag::Diagnostic;
 use crate::emit::{EmitError, emit};
@@ -47,6 +49,36 @@ pub fn check(library: &Library, family: &str) -> Result<Checked, Vec<Diagnostic>
             Err(once)
         }
     }
+}
+
+/// Checks a family and settles it for one config.
+///
+/// # Errors
+/// Every problem found, of the family or of the config.
+pub fn specialise(
+    library: &Library,
+    family: &str,
+    config: &ConfigFile,
+) -> Result<Checked, Vec<Diagnostic>> {
+    let (manifest, graphs) = library.load_family(family)?;
+    let manifest = crate::specialise::specialise(&manifest, config)?;
+    let program = lower(&manifest, &graphs, &library.modules())?;
+    Ok(Checked { manifest, program })
+}
+
+/// The documents that a family's code was made from: name within a folder of specs, and text. Its
+/// own and its bases', then the library's blocks.
+pub fn documents(library: &Library, checked: &Checked) -> Vec<(String, String)> {
+    let mut documents = library.documents(&checked.manifest.family.name.node);
+    for file in checked.program.files() {
+        let file = library.sources.file(file);
+        let Some((_, name)) = file.name.rsplit_once("std/") else { continue };
+        let name = format!("std/{name}");
+        if !documents.iter().any(|(known, _)| *known == name) {
+            documents.push((name, file.text.clone()));
+        }
+    }
+    documents
 }
 
 /// The Rust module of a checked family.

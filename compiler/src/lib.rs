@@ -21,6 +21,7 @@ pub mod schema;
 pub mod shapes;
 pub mod show;
 pub mod source;
+pub mod specialise;
 pub mod syntax;
 pub mod weights;
 

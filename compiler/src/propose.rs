@@ -1,5 +1,6 @@
 //! Specs proposed for a model folder: the family that comes nearest, and what differs from it.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::compile;
@@ -61,12 +62,14 @@ pub fn from_model(
     model: &Model,
 ) -> Option<Proposal> {
     let model_type = model.config.model_type().unwrap_or(name).to_owned();
+    let known = manifests(library);
     let names: Vec<String> = match from {
         Some(from) => vec![from.to_owned()],
-        None => library
-            .families()
-            .filter(|family| usable(library, family, model))
-            .map(str::to_owned)
+        // A base that may be meant: one with a condition of its own only for models that meet it.
+        None => known
+            .iter()
+            .filter(|(_, manifest)| model::accepts(manifest, &model.config))
+            .map(|(name, _)| name.clone())
             .collect(),
     };
     let prefixes = prefixes(model);
@@ -74,10 +77,10 @@ pub fn from_model(
     let mut best: Option<(Rank, Proposal, Vec<(String, String)>)> = None;
     for base in names {
         for prefix in &prefixes {
-            let text = draft(library, name, &base, &model_type, prefix.as_deref(), model);
+            let text = draft(&known, name, &base, &model_type, prefix.as_deref(), model);
             let Verdict { findings, unread, sources } = judge(library, name, &text, model);
             let errors = weigh(&findings);
-            let answers = answers_to(library, &base, &model_type);
+            let answers = known.get(&base).is_some_and(|base| answers(base, &model_type));
             let rank = (errors, unread.len(), !answers, depth(library, &base), text.len());
             if best.as_ref().is_none_or(|(known, ..)| rank < *known) {
                 let proposal = Proposal { text, from: base.clone(), findings, sources };
@@ -93,14 +96,10 @@ pub fn from_model(
 /// Errors, warnings, whether the base answers to another type, the base's depth, length.
 type Rank = (usize, usize, bool, usize, usize);
 
-/// A base that may be meant: one with a condition of its own only for models that meet it.
-fn usable(library: &Library, family: &str, model: &Model) -> bool {
-    library.load_family(family).is_ok_and(|(manifest, _)| model::accepts(&manifest, &model.config))
-}
-
-fn answers_to(library: &Library, family: &str, model_type: &str) -> bool {
-    let manifest = library.load_family(family).ok().map(|(manifest, _)| manifest);
-    manifest.is_some_and(|manifest| answers(&manifest, model_type))
+/// The families that can be read.
+fn manifests(library: &Library) -> BTreeMap<String, Manifest> {
+    let load = |name: &str| Some((name.to_owned(), library.load_family(name).ok()?.0));
+    library.families().filter_map(load).collect()
 }
 
 fn answers(manifest: &Manifest, model_type: &str) -> bool {
@@ -142,7 +141,7 @@ fn prefixes(model: &Model) -> Vec<Option<String>> {
 }
 
 fn draft(
-    library: &Library,
+    known: &BTreeMap<String, Manifest>,
     name: &str,
     base: &str,
     model_type: &str,
@@ -150,12 +149,8 @@ fn draft(
     model: &Model,
 ) -> String {
     // Where another family takes the type already, this one must say which models it means.
-    let taken = library.families().any(|family| {
-        library
-            .load_family(family)
-            .is_ok_and(|(manifest, _)| !manifest.family.generic && answers(&manifest, model_type))
-    });
-    let accepts = taken.then(|| condition(library, base, model)).flatten();
+    let taken = known.values().any(|other| !other.family.generic && answers(other, model_type));
+    let accepts = known.get(base).filter(|_| taken).and_then(|base| condition(base, model));
     let mut text = head(name, base, model_type, accepts.as_deref());
     if let Some(prefix) = prefix {
         let _ = write!(text, "\n[weights]\nprefixes = [{prefix:?}, \"...\"]\n");
@@ -164,8 +159,7 @@ fn draft(
 }
 
 /// The sizes of this model as a condition.
-fn condition(library: &Library, base: &str, model: &Model) -> Option<String> {
-    let (manifest, _) = library.load_family(base).ok()?;
+fn condition(manifest: &Manifest, model: &Model) -> Option<String> {
     let roots: Vec<&str> = manifest.roots.iter().map(String::as_str).collect();
     let reader = model.config.under(&roots);
     let keys = ["hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size"];

@@ -70,6 +70,13 @@ impl Sources {
         FileId((self.files.len() - 1) as u32)
     }
 
+    /// Shows every text under another name.
+    pub fn rename(&mut self, name: impl Fn(&str) -> String) {
+        for file in &mut self.files {
+            file.name = name(&file.name);
+        }
+    }
+
     /// The text with this id. Ids come only from [`Sources::add`], so the index holds.
     pub fn file(&self, id: FileId) -> &SourceFile {
         &self.files[id.0 as usize]

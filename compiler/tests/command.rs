@@ -240,6 +240,22 @@ fn a_family_is_shown() {
     assert!(
         specc(dir.path(), &["explain", "s0210"]).out.starts_with("S0210: shapes do not agree\n")
     );
+    // A block of the library, with the parameters that [graph] may give it.
+    let block = specc(dir.path(), &["explain", "glu"]);
+    assert_eq!(
+        (block.code, block.out.as_str()),
+        (
+            0,
+            "glu of std::mlp, built-in/std/mlp.graph:21\n\n/// act(gate) * up\nblock glu(gate: [..S, D], up: [..S, D], act: silu | gelu | gelu_tanh = silu) -> [..S, D] {\n    act == silu ? swiglu(gate, up) : activation(gate, act) * up\n}\n"
+        ),
+        "{}",
+        block.err
+    );
+    let op = specc(dir.path(), &["explain", "silu"]).out;
+    assert!(op.ends_with("extern silu(x: [..S]) -> [..S] = ops::silu;\n"), "{op}");
+    let near = specc(dir.path(), &["explain", "atention"]);
+    assert_eq!(near.code, 2);
+    assert!(near.err.contains("did you mean attention?"), "{}", near.err);
     let schema: serde_json::Value =
         serde_json::from_str(&specc(dir.path(), &["schema"]).out).unwrap();
     assert_eq!(schema["title"], "specc family manifest");
@@ -295,7 +311,78 @@ fn a_project_is_started_and_a_crate_is_written() {
         assert!(project.join("out").join(file).is_file(), "{file}");
     }
     assert_eq!(specc(&project, &["emit", "--out", "out", "--check"]).code, 0);
-    write(&project, "out/src/lib.rs", "");
+    let lib = fs::read_to_string(project.join("out/src/lib.rs")).unwrap();
+    write(&project, "out/src/lib.rs", &lib.replace("&my_models::FAMILY", "&theirs::FAMILY"));
+    write(&project, "out/src/old.rs", "");
+    fs::remove_file(project.join("out/specs/llama.toml")).unwrap();
     let differs = specc(&project, &["emit", "--out", "out", "--check"]);
-    assert_eq!((differs.code, differs.out.as_str()), (1, "out/src/lib.rs differs\n"));
+    assert_eq!(differs.code, 1);
+    insta::assert_snapshot!(differs.out, @r"
+    out/specs/llama.toml is missing
+    --- out/src/lib.rs
+    +++ out/src/lib.rs, as it would be written
+    @@ -10,1 +10,1 @@
+     #[rustfmt::skip]
+     static FAMILIES: &[&specc_runtime::graph::Family] = &[
+    -    &theirs::FAMILY,
+    +    &my_models::FAMILY,
+     ];
+     
+    out/src/old.rs is no part of it
+    ");
+    // A file that somebody else wrote stays.
+    write(&project, "out/src/lib.rs", "//! Mine.\n");
+    let refused = specc(&project, &["emit", "--out", "out"]);
+    assert_eq!(refused.code, 1);
+    assert!(refused.err.contains("lib.rs was not written by this command"), "{}", refused.err);
+}
+
+#[test]
+fn the_emitted_crates_of_the_examples_are_up_to_date() {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/from-emitted");
+    let here = fs::canonicalize(here).unwrap();
+    let config = "../../tests/fixtures/parity/llama/config.json";
+    for args in [
+        &["emit", "llama", "qwen3", "--out", "families"][..],
+        &["emit", "--config", config, "--specialize", "--out", "tiny-llama"],
+    ] {
+        if std::env::var_os("SPECC_BLESS").is_some() {
+            assert_eq!(specc(&here, args).code, 0);
+        }
+        let checked = specc(&here, &[args, &["--check"]].concat());
+        assert_eq!(
+            (checked.code, checked.out.as_str(), checked.err.as_str()),
+            (0, "", ""),
+            "SPECC_BLESS=1 writes them anew"
+        );
+    }
+}
+
+#[test]
+fn a_specialised_graph_is_for_a_config_of_its_family() {
+    let dir = TempDir::new().unwrap();
+    model(&dir.path().join("m"), "llama", |_, _| {});
+    let config = "m/config.json";
+    let emit = |more: &[&str]| {
+        specc(dir.path(), &[&["emit", "--out", "out", "--config", config][..], more].concat())
+    };
+    assert_eq!(emit(&[]).code, 2, "a config alone says nothing");
+    assert_eq!(emit(&["--specialize", "llama", "qwen3"]).code, 2, "one family at a time");
+    let other = emit(&["--specialize", "qwen3"]);
+    assert_eq!(other.code, 1);
+    assert!(
+        other.err.contains("m/config.json: model_type \"llama\" is none of `qwen3`'s"),
+        "{}",
+        other.err
+    );
+    assert!(!dir.path().join("out").exists());
+    assert_eq!(emit(&["--specialize"]).code, 0);
+    let code = fs::read_to_string(dir.path().join("out/src/llama.rs")).unwrap();
+    assert!(code.contains("specialised to the config "), "{code}");
+    model(&dir.path().join("m"), "llama", |_, config| {
+        config["num_key_value_heads"] = 3.into();
+    });
+    let uneven = emit(&["--specialize"]);
+    assert_eq!(uneven.code, 1);
+    assert!(uneven.err.contains("query heads must divide evenly"), "{}", uneven.err);
 }

@@ -1,13 +1,15 @@
 //! What generated code imports: `use specc_runtime::codegen::*;`.
 
 mod layers;
+mod pinned;
 mod values;
 
 pub use layers::*;
+pub use pinned::PinnedConfig;
 pub use values::*;
 
 pub use specc_checkpoint::config::{
-    ConfigError, ConfigFile, Key, Presence, Reader as ConfigReader,
+    ConfigError, ConfigFile, Key, Presence, Reader as ConfigReader, RopeScaling,
 };
 pub use specc_checkpoint::map::{DropRule, Match, Pattern, Present, Rule, Step, Target, WeightMap};
 

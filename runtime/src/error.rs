@@ -53,6 +53,22 @@ pub enum Error {
     /// A configuration that the family's checks refuse.
     #[error("config.json: {0}")]
     Check(String),
+    /// A graph that is made for one configuration met another.
+    #[error("{}: key {key:?}: expected {expected}, found {found}; {family} is made for one configuration alone, {fingerprint}", file.display())]
+    OtherConfig {
+        /// The configuration.
+        file: PathBuf,
+        /// The first key that differs, a dotted path.
+        key: String,
+        /// The value that the graph is made for.
+        expected: String,
+        /// The value of this configuration.
+        found: String,
+        /// The graph's family.
+        family: String,
+        /// The fingerprint of the configuration that it is made for.
+        fingerprint: String,
+    },
     /// An argument of a call is wrong.
     #[error("{what}: expected {expected}, found {found}")]
     Input {

@@ -7,7 +7,8 @@ use specc::checks::{Checks, check_families};
 use specc::diag::{Code, Diagnostic};
 use specc::library::Library;
 use specc::model::{self, Model};
-use specc::source::Span;
+use specc::source::{FileId, Span};
+use specc_checkpoint::config::ConfigFile;
 
 use super::{CheckArgs, Failure, Format, Outcome, output};
 
@@ -88,17 +89,7 @@ fn against(library: &mut Library, args: &CheckArgs, folder: &Path) -> Outcome {
             output::known(library, name)?;
             name.clone()
         }
-        None => {
-            let (manifests, broken) = manifests(library);
-            match model::pick(&manifests, &model.config, at) {
-                Ok(manifest) => manifest.family.name.node.clone(),
-                Err(error) => {
-                    // A family that cannot be read may be the one that was meant.
-                    let diags: Vec<Diagnostic> = broken.into_iter().chain([*error]).collect();
-                    return output::report(&library.sources, &diags, args.format);
-                }
-            }
-        }
+        None => picked(library, &model.config, at, args.format)?,
     };
     let Checks { families, mut diagnostics } = check_families(library, std::slice::from_ref(&name));
     let Some(checked) = families.get(&name) else {
@@ -116,6 +107,36 @@ fn against(library: &mut Library, args: &CheckArgs, folder: &Path) -> Outcome {
         Err(found) => {
             diagnostics.extend(found);
             output::report(&library.sources, &diagnostics, args.format)
+        }
+    }
+}
+
+/// The family that takes a config, which is shown as `path`.
+pub fn family_of(
+    library: &Library,
+    config: &ConfigFile,
+    path: &Path,
+    format: Format,
+) -> Result<String, Failure> {
+    let mut library = library.clone();
+    let at = library.sources.add(path.display().to_string(), "");
+    picked(&library, config, at, format)
+}
+
+fn picked(
+    library: &Library,
+    config: &ConfigFile,
+    at: FileId,
+    format: Format,
+) -> Result<String, Failure> {
+    let (manifests, broken) = manifests(library);
+    match model::pick(&manifests, config, at) {
+        Ok(manifest) => Ok(manifest.family.name.node.clone()),
+        Err(error) => {
+            // A family that cannot be read may be the one that was meant.
+            let diags: Vec<Diagnostic> = broken.into_iter().chain([*error]).collect();
+            output::report(&library.sources, &diags, format)?;
+            Err(Failure::Found)
         }
     }
 }

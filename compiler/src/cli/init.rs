@@ -10,13 +10,19 @@ pub fn run(args: &InitArgs) -> Outcome {
     if dir.join("Cargo.toml").exists() {
         return Err(Failure::Message(format!("{} holds a Cargo.toml already", dir.display())));
     }
-    let Some(name) = dir.file_name().and_then(|name| name.to_str()) else {
+    // `.` is a folder with a name, too.
+    let whole = std::path::absolute(dir)?;
+    let Some(name) = whole.file_name().and_then(|name| name.to_str()) else {
         return Err(Failure::Usage(format!("{} names no folder", dir.display())));
     };
     let package = package_name(name);
-    let family = package.replace('-', "_");
+    let family = family_name(&package);
     let checkout = program::checkout(args.specc.as_ref())?;
     program::write(&dir.join("Cargo.toml"), &cargo(&package, &checkout))?;
+    // The versions that the checkout is tested with.
+    if let Ok(lock) = std::fs::read_to_string(checkout.join("Cargo.lock")) {
+        program::write(&dir.join("Cargo.lock"), &lock)?;
+    }
     program::write(&dir.join("build.rs"), BUILD)?;
     program::write(&dir.join("src").join("main.rs"), MAIN)?;
     program::write(&dir.join(".gitignore"), "/target\n/.cargo/config.toml\n")?;
@@ -25,11 +31,31 @@ pub fn run(args: &InitArgs) -> Outcome {
         setup(&checkout, dir)?;
     }
     output::print(&format!(
-        "{}: a project with the family {family}\n\n  cd {}\n  specc check                 # the spec\n  specc check --model DIR     # the spec against a model\n  cargo run --release -- generate DIR \"Once upon a time\"\n",
+        "{}: a project with the family {family}\n\n  cd {}\n  specc check                 # the spec\n  specc check --model DIR     # the spec against a model\n  cargo run --release -- generate --model DIR --prompt \"Once upon a time\"\n",
         dir.display(),
-        dir.display(),
+        shell_word(&dir.display().to_string()),
     ))
 }
+
+/// The name of the family that a package starts with: the package's, unless a built-in one has it.
+fn family_name(package: &str) -> String {
+    let name = package.replace('-', "_");
+    let taken = specc::library::Library::builtin().families().any(|known| known == name);
+    if taken { format!("my_{name}") } else { name }
+}
+
+/// A word as a shell takes it.
+fn shell_word(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
+    if text.chars().all(plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', "'\\''"))
+    }
+}
+
+/// Names that cargo refuses for a package with a command.
+const REFUSED: [&str; 5] = ["build", "deps", "examples", "incremental", "test"];
 
 /// A folder's name as a package name: lower-case letters, digits and `-`.
 pub fn package_name(folder: &str) -> String {
@@ -41,7 +67,12 @@ pub fn package_name(folder: &str) -> String {
         name = name.replace("--", "-");
     }
     let name = name.trim_matches(['-', '_']).to_owned();
-    if name.starts_with(|c: char| c.is_ascii_lowercase()) { name } else { format!("specs-{name}") }
+    let keyword = syn::parse_str::<syn::Ident>(&name.replace('-', "_")).is_err();
+    let ours = name == "specc" || name.starts_with("specc-");
+    if keyword || ours || REFUSED.contains(&name.as_str()) {
+        return format!("specs-{name}").trim_end_matches('-').to_owned();
+    }
+    name
 }
 
 fn cargo(package: &str, checkout: &Path) -> String {

@@ -1,6 +1,7 @@
 //! Commands: arguments, what is printed, exit codes.
 
 mod check;
+mod diff;
 mod emit;
 mod expand;
 mod explain;
@@ -38,7 +39,7 @@ enum Command {
     Expand(ExpandArgs),
     /// Formats specs.
     Fmt(FmtArgs),
-    /// Tells more about a code such as S0102.
+    /// Tells more about a code such as S0102, or shows a block or op of the library.
     Explain(ExplainArgs),
     /// Lists the families.
     List(ListArgs),
@@ -87,7 +88,8 @@ struct NewArgs {
 
 #[derive(clap::Args)]
 struct EmitArgs {
-    /// Families to write [default: those of ./specs, or the built-in ones where there are none]
+    /// Families to write [default: those of ./specs, or the built-in ones where there are none; with --specialize the
+    /// one that takes the config]
     families: Vec<String>,
     /// The crate's folder
     #[arg(long, value_name = "DIR", default_value = "families")]
@@ -98,7 +100,13 @@ struct EmitArgs {
     /// The checkout whose runtime the crate depends on [default: the one specc was built from]
     #[arg(long, value_name = "PATH")]
     specc: Option<PathBuf>,
-    /// Write nothing; exit 1 where a file differs
+    /// The config.json that a specialised graph is for
+    #[arg(long, value_name = "FILE", requires = "specialize")]
+    config: Option<PathBuf>,
+    /// Write a graph for that config alone: its numbers stand in the code, and every other config is refused
+    #[arg(long, requires = "config")]
+    specialize: bool,
+    /// Write nothing; show what differs and exit 1
     #[arg(long)]
     check: bool,
 }
@@ -160,7 +168,8 @@ struct FmtArgs {
 
 #[derive(clap::Args)]
 struct ExplainArgs {
-    /// The code
+    /// The code, or the name of a block or op such as `attention`
+    #[arg(value_name = "CODE|NAME")]
     code: String,
 }
 

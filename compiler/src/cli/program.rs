@@ -1,6 +1,6 @@
 //! Writing files of a project.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use super::Failure;
 
@@ -17,6 +17,23 @@ pub fn checkout(named: Option<&PathBuf>) -> Result<PathBuf, Failure> {
     }
     std::fs::canonicalize(&path)
         .map_err(|error| Failure::Message(format!("{}: {error}", path.display())))
+}
+
+/// Where a crate in `folder` finds a part of the checkout: a relative path within the checkout, so
+/// that both can move together, else an absolute one.
+pub fn dependency(folder: &Path, checkout: &Path, part: &str) -> Result<PathBuf, Failure> {
+    let told = |error: std::io::Error| Failure::Message(format!("{}: {error}", folder.display()));
+    let folder = std::path::absolute(folder).map_err(told)?;
+    // The folder itself may be yet to be made.
+    let known = folder.ancestors().find(|above| above.exists()).unwrap_or(&folder);
+    let rest = folder.strip_prefix(known).unwrap_or(Path::new(""));
+    let whole = std::fs::canonicalize(known).map_err(told)?.join(rest);
+    Ok(match whole.strip_prefix(checkout) {
+        Ok(inside) if inside.components().all(|part| matches!(part, Component::Normal(_))) => {
+            inside.components().map(|_| Component::ParentDir).collect::<PathBuf>().join(part)
+        }
+        _ => checkout.join(part),
+    })
 }
 
 /// Writes a file and the folders above it.

@@ -8,7 +8,7 @@ use super::scalar::Place;
 use crate::ir::ScalarType;
 use crate::lower::scalar_of_config;
 use crate::manifest::{ConfigKey, ConfigType, LayerKind, LayerKindRule, RopeKey};
-use crate::syntax::ast::Expr;
+use crate::syntax::ast::{Expr, ExprKind};
 
 impl Emitter<'_> {
     pub(super) fn config(&self) -> String {
@@ -88,7 +88,7 @@ impl Emitter<'_> {
             .collect()
     }
 
-    fn read_key(&self, key: &ConfigKey) -> String {
+    pub(super) fn read_key(&self, key: &ConfigKey) -> String {
         let ty = scalar_of_config(key);
         if let Some(value) = &key.value {
             return self.owned_value(value, &ty);
@@ -213,7 +213,7 @@ impl Emitter<'_> {
         out
     }
 
-    fn layer_fields(&self) -> Vec<(String, ScalarType)> {
+    pub(super) fn layer_fields(&self) -> Vec<(String, ScalarType)> {
         let mut seen = HashSet::new();
         let mut fields = Vec::new();
         for kind in &self.manifest.layers.kinds {
@@ -228,15 +228,30 @@ impl Emitter<'_> {
     }
 
     fn read_layers(&self) -> String {
+        let fields = self.layer_fields();
+        let names: Vec<String> = fields.iter().map(|(name, _)| super::ident(name)).collect();
+        let build = |word: &str| {
+            format!("LayerConfig {{ index: i, kind: {word:?}, slot, donor, {} }}", names.join(", "))
+        };
+        self.layers_code(&fields, &build)
+    }
+
+    /// Statements that make `layers` and `caches`; `build` makes a layer of the kind it is given.
+    pub(super) fn layers_code(
+        &self,
+        fields: &[(String, ScalarType)],
+        build: &dyn Fn(&str) -> String,
+    ) -> String {
         let layers = &self.manifest.layers;
-        let count = self.scalars.int(&layers.count, Place::Read);
+        let zero = Expr { span: layers.count.span, kind: ExprKind::Int(0) };
         let mut out = format!(
-            "let {} = SlotPlan::default();\nlet mut layers = Vec::new();\nfor i in rounds_of(0, {count})? {{\n",
+            "let {} = SlotPlan::default();\nlet mut layers = Vec::new();\nfor i in {} {{\n",
             if layers.kinds.iter().all(|kind| kind.storage.node == "none") {
                 "slots"
             } else {
                 "mut slots"
-            }
+            },
+            self.rounds(&zero, &layers.count, Place::Read),
         );
         match &layers.donor {
             Some(donor) => {
@@ -245,29 +260,22 @@ impl Emitter<'_> {
             }
             None => out.push_str("let donor = true;\n"),
         }
-        let fields: Vec<String> =
-            self.layer_fields().into_iter().map(|(name, _)| super::ident(&name)).collect();
         match (&layers.kind, layers.kinds.as_slice()) {
             (None, [only]) => {
-                out.push_str(&self.layer_values(only));
-                let _ = writeln!(
-                    out,
-                    "layers.push(LayerConfig {{ index: i, kind: {:?}, slot, donor, {} }});",
-                    only.name.node,
-                    fields.join(", ")
-                );
+                out.push_str(&self.layer_values(only, fields));
+                let _ = writeln!(out, "layers.push({});", build(&only.name.node));
             }
             (rule, kinds) => {
                 let subject = match rule {
                     Some(LayerKindRule::Pattern(words)) => {
                         let words: Vec<String> =
                             words.iter().map(|word| format!("{:?}", word.node)).collect();
-                        format!(
-                            "at(&[{}], floor_mod(i, {})?, \"pattern\")?",
-                            words.join(", "),
-                            words.len()
-                        )
-                        .replacen("at(", "*at(", 1)
+                        let once = matches!(layers.count.kind, ExprKind::Int(n) if n == words.len() as i64);
+                        let place = match once {
+                            true => "i".to_owned(),
+                            false => format!("floor_mod(i, {})?", words.len()),
+                        };
+                        format!("*at(&[{}], {place}, \"pattern\")?", words.join(", "))
                     }
                     Some(LayerKindRule::Expr(expr)) => {
                         self.scalars.as_type(expr, &ScalarType::Str, Place::Read)
@@ -278,11 +286,10 @@ impl Emitter<'_> {
                 for kind in kinds {
                     let _ = writeln!(
                         out,
-                        "{:?} => {{\n{}LayerConfig {{ index: i, kind: {:?}, slot, donor, {} }}\n}}",
+                        "{:?} => {{\n{}{}\n}}",
                         kind.name.node,
-                        self.layer_values(kind),
-                        kind.name.node,
-                        fields.join(", ")
+                        self.layer_values(kind, fields),
+                        build(&kind.name.node),
                     );
                 }
                 let words: Vec<String> =
@@ -299,15 +306,15 @@ impl Emitter<'_> {
     }
 
     /// `let head_dim = ...;` for each value of a kind, then its slot.
-    fn layer_values(&self, kind: &LayerKind) -> String {
+    fn layer_values(&self, kind: &LayerKind, fields: &[(String, ScalarType)]) -> String {
         let mut out = String::new();
-        for (name, ty) in self.layer_fields() {
-            let value = kind.values.iter().find(|(own, _)| own.node == name);
+        for (name, ty) in fields {
+            let value = kind.values.iter().find(|(own, _)| own.node == *name);
             let code = match value {
-                Some((_, value)) => self.owned_value(value, &ty),
+                Some((_, value)) => self.owned_value(value, ty),
                 None => "None".to_owned(),
             };
-            let own = super::ident(&name);
+            let own = super::ident(name);
             if code != own {
                 let _ = writeln!(out, "let {own} = {code};");
             }

@@ -20,25 +20,34 @@ impl Emitter<'_> {
             Method::Denoising => ("Denoiser", "Denoising"),
         };
         let mut out = self.graph_impl(method);
+        // A graph for one config is tried before that for every config.
+        let pinned = self.manifest.pinned.is_some();
         let label = match &family.label {
             Some(label) => format!("Some({label:?})"),
+            None if pinned => format!("Some({:?})", self.record_name()),
             None => "None".to_owned(),
         };
-        let tier = if family.generic { "Generic" } else { "Targeted" };
+        let tier = if family.generic && !pinned { "Generic" } else { "Targeted" };
         let at = self.place(family.name.span);
         let (fields, items) = self.sections();
         out.push_str(&items);
         let _ = write!(
             out,
             "/// The family's record.\n///\n/// {at}\npub static FAMILY: Family = Family {{ name: {:?}, model_types: {}, tier: Tier::{tier}, label: {label}, conditional: {}, method: Method::{variant}, declaration: {}, profile: {}, {} accepts, load }};\n",
-            family.name.node,
-            words(&family.model_types),
-            family.accepts.is_some(),
+            self.record_name(),
+            match &self.manifest.pinned {
+                Some(pinned) => format!("&[{:?}]", pinned.model_type),
+                None => words(&family.model_types),
+            },
+            family.accepts.is_some() || self.manifest.pinned.is_some(),
             self.declaration(variant),
             self.profile(),
             fields,
         );
         match &family.accepts {
+            None if self.manifest.pinned.is_some() => out.push_str(
+                "/// Whether a model of one of the family's types is taken.\nfn accepts(source: &ModelSource) -> Result<bool> {\nCONFIG.check(source)?;\nOk(true)\n}\n",
+            ),
             None => out.push_str(
                 "/// Whether a model of one of the family's types is taken.\nfn accepts(_: &ModelSource) -> Result<bool> {\nOk(true)\n}\n",
             ),
@@ -52,7 +61,13 @@ impl Emitter<'_> {
         }
         let _ = write!(
             out,
-            "/// Loads a model that the family takes.\nfn load(source: &ModelSource) -> Result<LoadedGraph> {{\nlet cfg = Config::read(source)?;\nlet mut ld = source.loader(&weight_map(&cfg)?)?;\nlet model = Model::load(&mut ld, &cfg)?;\nld.finish()?;\nOk(LoadedGraph::{variant}(Box::new(Loaded {{ model{} }})))\n}}\n",
+            "/// Loads a model that the family takes.\nfn load(source: &ModelSource) -> Result<LoadedGraph> {{\nlet cfg = Config::read(source)?;\nlet mut ld = source.loader(&weight_map({})?)?;\nlet model = Model::load(&mut ld{})?;\nld.finish()?;\nOk(LoadedGraph::{variant}(Box::new(Loaded {{ model{} }})))\n}}\n",
+            if self.manifest.pinned.is_some() { "" } else { "&cfg" },
+            if self.takes_config(self.program.structs.len().saturating_sub(1)) {
+                ", &cfg"
+            } else {
+                ""
+            },
             if method == "Embedder" { "" } else { ", caches: cfg.caches" }
         );
         out

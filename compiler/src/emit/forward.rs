@@ -316,9 +316,14 @@ fn argument(operand: &Operand) -> String {
 
 fn literal(kind: &ExprKind, ty: &ScalarType) -> String {
     match (kind, ty) {
-        (ExprKind::Int(value), ScalarType::Float) => format!("{value}.0"),
+        (ExprKind::Int(value), ScalarType::Float) => super::scalar::single(*value as f64),
         (ExprKind::Int(value), _) => value.to_string(),
-        (ExprKind::Float(value), _) => format!("{value:?}"),
+        (ExprKind::Float(value), _) => super::scalar::single(*value),
+        (ExprKind::List(items), _) => {
+            let items: Vec<String> =
+                items.iter().map(|item| literal(&item.kind, &ScalarType::Int)).collect();
+            format!("&[{}]", items.join(", "))
+        }
         (ExprKind::Bool(value), _) => value.to_string(),
         (ExprKind::Str(text), _) => format!("{text:?}"),
         _ => "None".to_owned(),

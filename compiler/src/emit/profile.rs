@@ -44,7 +44,11 @@ impl Emitter<'_> {
     /// What the family says of its profiles.
     pub(super) fn profile(&self) -> String {
         let manifest = self.manifest;
-        let specialization = if manifest.family.generic { "Generic" } else { "Dedicated" };
+        let specialization = match (&manifest.pinned, manifest.family.generic) {
+            (Some(_), _) => "Generated",
+            (None, true) => "Generic",
+            (None, false) => "Dedicated",
+        };
         let said = &manifest.profile;
         let list = |items: &[crate::source::Spanned<String>]| {
             words(&items.iter().map(|item| item.node.clone()).collect::<Vec<_>>())
@@ -109,11 +113,12 @@ impl Emitter<'_> {
             let _ = write!(fields, "artifacts: &[{all}], ");
         }
         fields.push_str(&self.sizing());
-        format!(
-            "FamilyProfile {{ {fields}..FamilyProfile::new({:?}, {:?}) }}",
-            manifest.graph_name(),
-            manifest.profile_id()
-        )
+        // A graph for one config stands beside that for every config.
+        let (graph, id) = match &manifest.pinned {
+            Some(_) => (self.record_name(), format!("{}-generated", self.record_name())),
+            None => (manifest.graph_name(), manifest.profile_id()),
+        };
+        format!("FamilyProfile {{ {fields}..FamilyProfile::new({graph:?}, {id:?}) }}")
     }
 
     /// What `[capabilities]` says beside the declaration.

@@ -18,6 +18,8 @@ impl Emitter<'_> {
     pub(super) fn sections(&self) -> (String, String) {
         let mut items = String::new();
         let gguf = match self.section("gguf") {
+            // Importing makes configs, of which a specialised graph takes but one.
+            Some(_) if self.manifest.pinned.is_some() => "None",
             Some(map) if !texts(map.get("architectures")).is_empty() => {
                 items.push_str(&gguf_map(map));
                 "Some(&GGUF)"
@@ -69,7 +71,11 @@ impl Emitter<'_> {
             None => "None".to_owned(),
             Some(expr) => {
                 let code = self.scalars.as_type(expr, &ScalarType::Int, Place::Load);
-                format!("Some(|source| {{ let cfg = Config::read(source)?; Ok({code}) }})")
+                if self.manifest.pinned.is_some() {
+                    format!("Some(|_| Ok({code}))")
+                } else {
+                    format!("Some(|source| {{ let cfg = Config::read(source)?; Ok({code}) }})")
+                }
             }
         };
         format!(

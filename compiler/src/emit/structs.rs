@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::Emitter;
 use super::scalar::Place;
 use crate::ir::{Field, FieldKind, Over, Scalar, ScalarType, Struct};
-use crate::syntax::ast::{ExprKind, Param, ParamType};
+use crate::syntax::ast::{Expr, ExprKind, Param, ParamType};
 
 impl Emitter<'_> {
     /// The struct, its enums and items, and its functions.
@@ -17,17 +17,21 @@ impl Emitter<'_> {
         for field in &item.fields {
             let _ = writeln!(out, "{}: {},", field.name, self.field_type(field));
         }
-        let _ = writeln!(out, "}}\nimpl {} {{", item.name);
+        let mut body = String::new();
+        for field in &item.fields {
+            let _ = writeln!(body, "let {} = {};", field.name, self.load_field(field));
+        }
+        let takes_config = self.manifest.pinned.is_none() || mentions_word(&body, "cfg");
+        self.takes_config.borrow_mut().push(takes_config);
+        let config = if takes_config { ", cfg: &Config" } else { "" };
+        let names: Vec<&str> = item.fields.iter().map(|field| field.name.as_str()).collect();
         let _ = writeln!(
             out,
-            "fn load(ld: &mut Loader<'_>, cfg: &Config{}) -> Result<Self> {{",
-            load_params(item)
+            "}}\nimpl {} {{\nfn load(ld: &mut Loader<'_>{config}{}) -> Result<Self> {{\n{body}Ok(Self {{ {} }})\n}}",
+            item.name,
+            load_params(item),
+            names.join(", ")
         );
-        let names: Vec<&str> = item.fields.iter().map(|field| field.name.as_str()).collect();
-        for field in &item.fields {
-            let _ = writeln!(out, "let {} = {};", field.name, self.load_field(field));
-        }
-        let _ = writeln!(out, "Ok(Self {{ {} }})\n}}", names.join(", "));
         for method in &item.methods {
             out.push_str(&self.method(item, method));
         }
@@ -191,7 +195,7 @@ impl Emitter<'_> {
 
     fn load_block(&self, id: usize, path: &str, indices: &[String]) -> String {
         let Some(item) = self.program.structs.get(id) else { return String::new() };
-        let mut args = "ld, cfg".to_owned();
+        let mut args = if self.takes_config(id) { "ld, cfg" } else { "ld" }.to_owned();
         if item.needs_layer {
             args.push_str(", layer");
         }
@@ -200,6 +204,8 @@ impl Emitter<'_> {
         }
         if path.is_empty() {
             format!("{}::load({args})?", item.name)
+        } else if args == "ld" {
+            format!("ld.at({}, {}::load)?", path_text(path), item.name)
         } else {
             format!("ld.at({}, |ld| {}::load({args}))?", path_text(path), item.name)
         }
@@ -229,14 +235,30 @@ impl Emitter<'_> {
                 )
             }
             Over::Ints(from, to) => {
-                let from = self.scalars.int(&from.expr, Place::Load);
-                let to = self.scalars.int(&to.expr, Place::Load);
+                let range = self.rounds(&from.expr, &to.expr, Place::Load);
                 let used = mentions_word(&body, &name) || body.contains(&format!("{{{name}}}"));
                 let name = if used { name } else { "_".to_owned() };
                 format!(
-                    "{{ let mut rounds = Vec::new();\nfor {name} in rounds_of({from}, {to})? {{\nrounds.push({body});\n}}\nrounds }}"
+                    "{{ let mut rounds = Vec::new();\nfor {name} in {range} {{\nrounds.push({body});\n}}\nrounds }}"
                 )
             }
+        }
+    }
+
+    /// Whether the `load` of a struct is given the config.
+    pub(super) fn takes_config(&self, id: usize) -> bool {
+        self.takes_config.borrow().get(id).copied().unwrap_or(true)
+    }
+
+    /// What a loop over numbers of the config goes over.
+    pub(super) fn rounds(&self, from: &Expr, to: &Expr, place: Place) -> String {
+        match (&from.kind, &to.kind) {
+            (ExprKind::Int(from), ExprKind::Int(to)) => format!("{from}..{to}"),
+            _ => format!(
+                "rounds_of({}, {})?",
+                self.scalars.int(from, place),
+                self.scalars.int(to, place)
+            ),
         }
     }
 
@@ -270,7 +292,9 @@ impl Emitter<'_> {
         if optional {
             let ty = ScalarType::Nullable(Box::new(base.clone()));
             let code = self.scalars.as_type(&arg.expr, &ty, Place::Load);
-            return if base == ScalarType::Float && code != "None" {
+            return if let (ScalarType::Float, ExprKind::Float(value)) = (&base, &arg.expr.kind) {
+                format!("Some({})", super::scalar::single(*value))
+            } else if base == ScalarType::Float && code != "None" {
                 format!("({code}).map(|value: f64| value as f32)")
             } else {
                 code
@@ -278,7 +302,8 @@ impl Emitter<'_> {
         }
         let code = self.scalars.as_type(&arg.expr, &base, Place::Load);
         match (&base, &arg.expr.kind) {
-            (ScalarType::Float, ExprKind::Float(_) | ExprKind::Int(_)) => code,
+            (ScalarType::Float, ExprKind::Float(value)) => super::scalar::single(*value),
+            (ScalarType::Float, ExprKind::Int(_)) => code,
             (ScalarType::Float, ExprKind::Name(_) | ExprKind::Attr(..)) => format!("{code} as f32"),
             (ScalarType::Float, _) => format!("({code}) as f32"),
             _ => code,

@@ -28,9 +28,13 @@ impl Emitter<'_> {
             let _ = writeln!(body, "map.rules.push({});", self.rule(rule));
         }
         let mutable = if body.is_empty() { "" } else { "mut " };
-        let cfg = if super::structs::mentions_word(&body, "cfg") { "cfg" } else { "_" };
+        let param = match (&self.manifest.pinned, super::structs::mentions_word(&body, "cfg")) {
+            (Some(_), _) => "",
+            (None, true) => "cfg: &Config",
+            (None, false) => "_: &Config",
+        };
         format!(
-            "/// How the checkpoint's tensors become the graph's.\nfn weight_map({cfg}: &Config) -> Result<WeightMap> {{\nlet {mutable}map = WeightMap::default();\n{body}Ok(map)\n}}\n"
+            "/// How the checkpoint's tensors become the graph's.\nfn weight_map({param}) -> Result<WeightMap> {{\nlet {mutable}map = WeightMap::default();\n{body}Ok(map)\n}}\n"
         )
     }
 

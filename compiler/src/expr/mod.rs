@@ -3,6 +3,7 @@
 mod check;
 mod config;
 mod eval;
+mod fold;
 mod functions;
 mod layers;
 mod value;
@@ -10,6 +11,7 @@ mod value;
 pub use check::check_manifest;
 pub use config::{ConfigValues, evaluate};
 pub use eval::{Env, EvalError, eval, truth};
+pub use fold::{fold, literal};
 pub use functions::NAMES as FUNCTIONS;
 pub use layers::{LayerValues, Scope, evaluate_layers};
 pub use value::Value;

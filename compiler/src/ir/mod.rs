@@ -4,7 +4,7 @@
 //! with block parameters already replaced), typed by [`Scalar::ty`].
 
 use crate::shapes::Shape;
-use crate::source::Span;
+use crate::source::{FileId, Span};
 use crate::syntax::ast::Expr;
 
 /// One family, ready to be emitted or evaluated on a config.
@@ -27,6 +27,44 @@ pub struct MixerUse {
     pub given: Vec<String>,
     /// The call.
     pub span: Span,
+}
+
+impl Program {
+    /// The texts that its code was written in, each once.
+    pub fn files(&self) -> Vec<FileId> {
+        let mut files = Vec::new();
+        let mut add = |span: Span| {
+            if !files.contains(&span.file) {
+                files.push(span.file);
+            }
+        };
+        for item in &self.structs {
+            add(item.span);
+            item.fields.iter().for_each(|field| add(field.span));
+            for method in &item.methods {
+                add(method.span);
+                spans(&method.body, &mut add);
+            }
+        }
+        files
+    }
+}
+
+/// The places of statements, inner ones included.
+fn spans(statements: &[Statement], found: &mut dyn FnMut(Span)) {
+    for statement in statements {
+        match statement {
+            Statement::Let { span, .. } => found(*span),
+            Statement::Choice { arms, span, .. } => {
+                found(*span);
+                arms.iter().for_each(|arm| spans(&arm.body, found));
+            }
+            Statement::Repeat { body, span, .. } => {
+                found(*span);
+                spans(body, found);
+            }
+        }
+    }
 }
 
 /// Index into [`Program::structs`].

@@ -38,6 +38,17 @@ impl Lowerer<'_> {
         right: Scalar,
         span: Span,
     ) -> Option<Scalar> {
+        let found = self.binary_as_written(op, left, right, span)?;
+        Some(self.settled(found))
+    }
+
+    fn binary_as_written(
+        &mut self,
+        op: BinaryOp,
+        left: Scalar,
+        right: Scalar,
+        span: Span,
+    ) -> Option<Scalar> {
         if let Some(kind) = fold(op, &left, &right) {
             return Some(Scalar::literal(kind, span));
         }

@@ -241,7 +241,7 @@ impl Lowerer<'_> {
             if *wanted == ParamType::Bool
                 && let Value::Scalar(scalar) = value
             {
-                return Some(Value::Scalar(truth(scalar)));
+                return Some(Value::Scalar(self.settled(truth(scalar))));
             }
             return Some(value);
         }

@@ -18,6 +18,22 @@ impl Lowerer<'_> {
         expr: &Expr,
         hint: Option<&str>,
     ) -> Option<Value> {
+        let value = self.expr_as_written(frame, expr, hint)?;
+        Some(match value {
+            Value::Scalar(scalar) if self.manifest.pinned.is_some() => {
+                let scalar = self.settled(scalar);
+                if scalar.expr.kind == ExprKind::None { Value::None } else { Value::Scalar(scalar) }
+            }
+            other => other,
+        })
+    }
+
+    fn expr_as_written(
+        &mut self,
+        frame: &mut Frame,
+        expr: &Expr,
+        hint: Option<&str>,
+    ) -> Option<Value> {
         match &expr.kind {
             ExprKind::None => Some(Value::None),
             ExprKind::Int(_) | ExprKind::Float(_) | ExprKind::Bool(_) => {

@@ -7,7 +7,7 @@ use super::sizes::Bound;
 use super::value::{Value, text_of};
 use crate::diag::{Code, Diagnostic};
 use crate::ir::{
-    FieldKind, Kept, Op, PassUse, Scalar, ScalarType, Statement, TensorDecl, Variable,
+    FieldKind, Kept, Op, PassUse, Scalar, Statement, TensorDecl, Variable,
 };
 use crate::shapes::Shape;
 use crate::source::Span;
@@ -178,7 +178,7 @@ impl Lowerer<'_> {
         }
         let mut args = Vec::new();
         for arg in &ext.load_args {
-            let scalar = self.load_arg(frame, arg, bound, &path, span)?;
+            let scalar = self.load_arg(frame, ext, arg, (bound, &path), span)?;
             self.note_uses(frame, &scalar.expr);
             args.push(scalar);
         }
@@ -269,17 +269,17 @@ impl Lowerer<'_> {
     fn load_arg(
         &mut self,
         frame: &mut Frame,
+        ext: &Extern,
         arg: &Expr,
-        bound: &Bound,
-        path: &str,
+        (bound, path): (&Bound, &str),
         span: Span,
     ) -> Option<Scalar> {
         if let ExprKind::Name(name) = &arg.kind {
             if let Some(value) = frame.find(name) {
+                let param = ext.params.iter().find(|param| param.name.node == *name);
+                let ty = param.and_then(|param| param.ty.as_ref()).map(|ty| &ty.node);
                 return match value {
-                    Value::Scalar(scalar)
-                        if scalar.ty == ScalarType::Str && text_of(value).is_some() =>
-                    {
+                    Value::Scalar(scalar) if ty == Some(&ParamType::Path) => {
                         // A path argument is the path under the struct, `@` paths included.
                         let text = ExprKind::Str(path.to_owned());
                         Some(Scalar::literal(text, scalar.expr.span))

@@ -29,6 +29,7 @@ mod model;
 mod names;
 mod operands;
 mod operators;
+mod pinned;
 mod rules;
 mod scalar;
 mod sizes;
@@ -140,6 +141,9 @@ impl<'a> Lowerer<'a> {
         }
         for check in &manifest.checks {
             facts.learn(&check.condition);
+        }
+        if let Some(pinned) = &manifest.pinned {
+            pinned::sizes(&mut facts, pinned);
         }
         Self {
             manifest,

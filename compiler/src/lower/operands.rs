@@ -22,7 +22,7 @@ impl Lowerer<'_> {
         scalar: Scalar,
         wanted: &str,
     ) -> Operand {
-        if scalar.is_literal() {
+        if scalar.is_literal() || scalar.is_ints() {
             return Operand::Literal(scalar);
         }
         if let ExprKind::Name(name) = &scalar.expr.kind
@@ -156,7 +156,8 @@ impl Lowerer<'_> {
                 if !optional && let ScalarType::Nullable(inner) = scalar.ty {
                     scalar.ty = *inner;
                 }
-                let literal = scalar.is_literal() && scalar.ty != ScalarType::None;
+                let literal =
+                    (scalar.is_literal() || scalar.is_ints()) && scalar.ty != ScalarType::None;
                 let operand = self.scalar_operand(frame, scalar, &param.name.node);
                 if optional && (literal || !matches!(operand, Operand::Literal(_))) {
                     Operand::Some(Box::new(operand))

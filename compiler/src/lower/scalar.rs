@@ -75,7 +75,7 @@ impl Lowerer<'_> {
     /// A condition: a bool, a number that is not 0, or something that is not none.
     pub(super) fn condition(&mut self, frame: &mut Frame, expr: &Expr) -> Option<Scalar> {
         let scalar = self.scalar(frame, expr)?;
-        Some(truth(scalar))
+        Some(self.settled(truth(scalar)))
     }
 
     /// The scalar behind a name: a loop index or a config key.
@@ -114,7 +114,7 @@ impl Lowerer<'_> {
             );
             return None;
         }
-        frame.needs_layer = true;
+        frame.needs_layer |= !self.same_for_all_layers(key);
         let ty = match key {
             "index" => ScalarType::Int,
             "kind" => ScalarType::Str,

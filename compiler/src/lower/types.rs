@@ -38,6 +38,12 @@ impl Scalar {
         )
     }
 
+    /// Whether it is a list of integers written out.
+    pub fn is_ints(&self) -> bool {
+        let int = |item: &Expr| matches!(item.kind, ExprKind::Int(_));
+        matches!(&self.expr.kind, ExprKind::List(items) if !items.is_empty() && items.iter().all(int))
+    }
+
     /// Whether it is a word, a description or a list rather than a number or a flag.
     pub fn is_text(&self) -> bool {
         !matches!(self.ty, ScalarType::Int | ScalarType::Float | ScalarType::Bool)

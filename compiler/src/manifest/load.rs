@@ -91,6 +91,7 @@ pub(crate) fn manifest(
         profile,
         sections: kept,
         graphs,
+        pinned: None,
     })
 }
 

@@ -55,6 +55,8 @@ pub struct Manifest {
     /// The graph files that hold this family's blocks, the base's first: a later block of the same
     /// name replaces an earlier one.
     pub graphs: Vec<Spanned<String>>,
+    /// The one config that it is for, where it is specialised.
+    pub pinned: Option<Box<crate::specialise::Pinned>>,
 }
 
 /// A section kept as data.

@@ -62,6 +62,11 @@ impl Facts {
         }
     }
 
+    /// A name whose size is known.
+    pub fn know(&mut self, name: &str, size: i64) {
+        self.equal.insert(name.to_owned(), Poly::int(size));
+    }
+
     /// A name that always stands for an expression.
     pub fn define(&mut self, name: &str, value: &Expr) {
         let value = self.poly(value);

@@ -97,15 +97,24 @@ impl<'a> Registry<'a> {
             return Err(Error::Unsupported(format!("{}: no `model_type`", path.display())));
         };
         let mut refused = Vec::new();
+        let mut other_config = None;
         for tier in [Tier::Targeted, Tier::Generic] {
             for family in self.families.iter().filter(|f| f.tier == tier) {
                 if family.model_types.contains(&wanted) {
-                    if (family.accepts)(source)? {
-                        return Ok(family);
+                    match (family.accepts)(source) {
+                        Ok(true) => return Ok(family),
+                        Ok(false) => refused.push(family.name),
+                        // Another family may take what a graph for one configuration does not.
+                        Err(error @ Error::OtherConfig { .. }) => {
+                            other_config.get_or_insert(error);
+                        }
+                        Err(error) => return Err(error),
                     }
-                    refused.push(family.name);
                 }
             }
+        }
+        if let Some(error) = other_config.filter(|_| refused.is_empty()) {
+            return Err(error);
         }
         let path = source.folder().join("config.json");
         let mut text = format!("{}: model_type {wanted:?} ", path.display());

@@ -65,11 +65,7 @@ impl<'a> Scalars<'a> {
     pub(super) fn typed(&self, expr: &Expr, place: Place) -> Typed {
         match &expr.kind {
             ExprKind::Int(value) => Typed::simple(value.to_string(), ScalarType::Int),
-            ExprKind::Float(value) if value.is_infinite() => {
-                let sign = if *value < 0.0 { "NEG_" } else { "" };
-                Typed::simple(format!("f64::{sign}INFINITY"), ScalarType::Float)
-            }
-            ExprKind::Float(value) => Typed::simple(format!("{value:?}"), ScalarType::Float),
+            ExprKind::Float(value) => Typed::simple(double(*value), ScalarType::Float),
             ExprKind::Bool(value) => Typed::simple(value.to_string(), ScalarType::Bool),
             ExprKind::Str(text) => Typed::simple(format!("{text:?}"), ScalarType::Str),
             ExprKind::None => Typed::simple("None", ScalarType::None),
@@ -96,5 +92,24 @@ impl<'a> Scalars<'a> {
             // `match` over values of the config is lowered to `if` before it gets here.
             ExprKind::Match { .. } => Typed::simple("None", ScalarType::None),
         }
+    }
+}
+
+/// A number as a literal of `f64`.
+fn double(value: f64) -> String {
+    match (value.is_infinite(), value < 0.0) {
+        (false, _) => format!("{value:?}"),
+        (true, false) => "f64::INFINITY".to_owned(),
+        (true, true) => "f64::NEG_INFINITY".to_owned(),
+    }
+}
+
+/// A number as a literal of `f32`: the nearest one, as a conversion gives it.
+pub(super) fn single(value: f64) -> String {
+    let value = value as f32;
+    match (value.is_infinite(), value < 0.0) {
+        (false, _) => format!("{value:?}"),
+        (true, false) => "f32::INFINITY".to_owned(),
+        (true, true) => "f32::NEG_INFINITY".to_owned(),
     }
 }
