@@ -49,5 +49,5 @@ pub fn check(library: &Library, family: &str) -> Result<Checked, Vec<Diagnostic>
 /// # Errors
 /// When what comes out is no Rust: a fault of the compiler.
 pub fn generate(library: &Library, checked: &Checked) -> Result<String, EmitError> {
-    emit(&checked.manifest, &checked.program, &library.sources)
+    emit(&checked.manifest, &checked.program, library)
 }

@@ -26,6 +26,12 @@ pub struct Policy {
     /// Depthwise convolutions become sums of shifted products: the convolution itself is three to
     /// six times slower.
     pub shift_convolutions: bool,
+    /// Quantised products are taken head by head: the product copies what does not lie in one
+    /// piece, such as the used part of a buffer, and what is repeated over query heads.
+    pub split_quantised: bool,
+    /// Positions that are decoded at a time where keys and values have to be decoded to be read:
+    /// on the CPU what is in flight stays small beside the cache, elsewhere tiles stay few.
+    pub decode_tile: i32,
 }
 
 impl Backend {
@@ -59,10 +65,20 @@ impl Backend {
     /// The table.
     pub fn policy(self) -> Policy {
         match self {
-            Backend::Cpu => Policy { dequantise: true, widen: true, shift_convolutions: true },
-            Backend::Metal | Backend::Cuda => {
-                Policy { dequantise: false, widen: false, shift_convolutions: false }
-            }
+            Backend::Cpu => Policy {
+                dequantise: true,
+                widen: true,
+                shift_convolutions: true,
+                split_quantised: true,
+                decode_tile: 64,
+            },
+            Backend::Metal | Backend::Cuda => Policy {
+                dequantise: false,
+                widen: false,
+                shift_convolutions: false,
+                split_quantised: false,
+                decode_tile: 1024,
+            },
         }
     }
 }

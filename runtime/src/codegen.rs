@@ -13,7 +13,7 @@ pub use specc_checkpoint::map::{DropRule, Match, Pattern, Present, Rule, Step, T
 
 pub use serde_json;
 
-pub use crate::cache::{CacheLayer, Slot};
+pub use crate::cache::{self, CacheLayer, Slot};
 pub use crate::gguf::{GgufMap, GgufTensor, GgufValue};
 pub use crate::graph::{
     Autoregressive, ChatFormat, Denoiser, Embedder, Family, LoadedGraph, Method, Pooling,

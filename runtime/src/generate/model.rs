@@ -8,7 +8,7 @@ use specc_text::Tokenizer;
 use super::generation::row;
 use super::{Generation, Options, Session};
 use crate::cache::CachePlan;
-use crate::composition::{Composition, CompositionRequest, LayerScheme, resolve_composition};
+use crate::composition::{Composition, CompositionRequest, kv_config, resolve_composition};
 use crate::graph::{Family, LoadedGraph, Tier, TokenPhases};
 use crate::weights::{LoadOptions, ModelSource};
 use crate::{Error, Result};
@@ -70,29 +70,6 @@ fn nearest<'a>(wanted: &str, known: &[&'a str]) -> Option<&'a str> {
     (distance(best) <= 1 + best.len() / 3).then_some(*best)
 }
 
-/// What `kv_config.json` says of each layer's keys and values; nothing where there is none.
-fn kv_config(folder: &Path) -> Result<Vec<LayerScheme>> {
-    #[derive(serde::Deserialize)]
-    struct Entry {
-        layer_idx: u32,
-        bits: u32,
-        group_size: u32,
-    }
-    let file = folder.join("kv_config.json");
-    let text = match std::fs::read(&file) {
-        Ok(text) => text,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(e) => return Err(Error::Io { file, reason: e.to_string() }),
-    };
-    let entries: Vec<Entry> = serde_json::from_slice(&text).map_err(|e| Error::Io {
-        file,
-        reason: format!("expected a list of {{layer_idx, bits, group_size}}: {e}"),
-    })?;
-    let scheme =
-        |e: Entry| LayerScheme { layer: e.layer_idx, bits: e.bits, group_size: e.group_size };
-    Ok(entries.into_iter().map(scheme).collect())
-}
-
 impl Model {
     /// Loads a model folder with the one of `families` that it belongs to, under the default
     /// composition.
@@ -129,7 +106,7 @@ impl Model {
         let composition = resolve_composition(request, &kv_config(source.folder())?)?;
         let graph = (family.load)(&source)?;
         let plan = match &graph {
-            LoadedGraph::Autoregressive(graph) => CachePlan::bind(&**graph, &composition, &[])?,
+            LoadedGraph::Autoregressive(graph) => CachePlan::bind(&**graph, &composition)?,
             LoadedGraph::Denoising(graph) => CachePlan::new(graph.cache_layers())?,
             LoadedGraph::Embedding(_) => CachePlan::new(&[])?,
         };
