@@ -51,7 +51,8 @@ pub(super) fn storage(library: &Library, layout: &CacheLayout) -> String {
     let function = crate::lower::variable_name(name).to_lowercase();
     let mut out = String::new();
     let doc = sentence(&layout.doc);
-    let place = &library.sources.file(layout.file).name;
+    // The same wherever the compiler runs.
+    let place = format!("cache/{name}.toml");
     let params: Vec<String> = layout.params.iter().map(param).collect();
     let states: Vec<String> = layout
         .states
@@ -246,12 +247,12 @@ fn compose(function: &str, layout: &CacheLayout) -> String {
     }
     let subject = tuple(&subjects);
     let mut arms = String::new();
+    let mut choices = Vec::new();
     for row in &layout.compose {
         let kinds = SCHEMES.map(|scheme| (scheme, camel(scheme)));
         let kv = alternatives(
             kinds.iter().filter(|(name, _)| row.kv.iter().any(|kv| kv.node == *name)),
             "cache::SchemeKind",
-            SCHEMES.len(),
         );
         let mut patterns = vec![kv];
         if layout.paged() {
@@ -261,7 +262,6 @@ fn compose(function: &str, layout: &CacheLayout) -> String {
             patterns.push(alternatives(
                 kinds.iter().filter(|(name, _)| listed(name)),
                 "cache::PagingKind",
-                PAGING.len(),
             ));
         }
         for param in &words {
@@ -287,9 +287,15 @@ fn compose(function: &str, layout: &CacheLayout) -> String {
             }
         };
         let _ = writeln!(arms, "{} => {choice},", tuple(&patterns));
+        choices.push(choice);
     }
     let layer = if words.is_empty() { "_" } else { "layer" };
     let paging = if layout.paged() { "paging" } else { "_" };
+    if let (false, [only]) = (layout.paged(), choices.as_slice()) {
+        return format!(
+            "fn {function}_compose(_: &cache::CacheLayer, _: cache::SchemeKind, _: cache::PagingKind) -> Result<cache::Choice> {{ Ok({only}) }}\n"
+        );
+    }
     format!(
         "fn {function}_compose({layer}: &cache::CacheLayer, kv: cache::SchemeKind, {paging}: cache::PagingKind) -> Result<cache::Choice> {{ {before} Ok(match {subject} {{ {arms} }}) }}\n"
     )
@@ -303,14 +309,10 @@ fn tuple(parts: &[String]) -> String {
     }
 }
 
-/// `T::A | T::B`; `_` where it is all of them.
-fn alternatives<'a>(
-    names: impl Iterator<Item = &'a (&'static str, String)>,
-    ty: &str,
-    all: usize,
-) -> String {
+/// `T::A | T::B`, never `_`: a value that is added has to be answered.
+fn alternatives<'a>(names: impl Iterator<Item = &'a (&'static str, String)>, ty: &str) -> String {
     let names: Vec<String> = names.map(|(_, name)| format!("{ty}::{name}")).collect();
-    if names.len() == all { "_".to_owned() } else { names.join(" | ") }
+    names.join(" | ")
 }
 
 /// `window_read` as `WindowRead`.

@@ -3,7 +3,7 @@ use mlx_rs::Array;
 use super::rule::Rule;
 use super::timeline::Timeline;
 use super::window::HOLE;
-use crate::{Result, array, ops};
+use crate::{Error, Result, array, ops};
 
 /// What the queries of a pass see of the fetched columns.
 #[derive(Debug, Clone)]
@@ -66,8 +66,8 @@ struct Key {
 #[derive(Debug, Default)]
 pub struct MaskPool {
     made: Vec<(Key, Array)>,
-    /// Masks in which flagged tokens see each other, by the flags that they were made for.
-    both: Vec<(Rule, Columns, Array)>,
+    /// Masks of the pass in which flagged tokens see each other both ways.
+    both: Vec<(Rule, Array)>,
     flags: Option<Array>,
     causal: Option<(i32, i32, Array)>,
 }
@@ -104,23 +104,31 @@ impl MaskPool {
         self.flags.as_ref()
     }
 
-    /// The mask for the first `n` columns, in which flagged tokens see each other both ways.
+    /// The mask for the first `n` columns, in which flagged tokens see each other both ways: those
+    /// of the pass, or of `flags`.
     pub(super) fn both_ways(
         &mut self,
         rule: &Rule,
         line: &Timeline,
         n: i32,
-        flags: &Array,
+        flags: Option<&Array>,
     ) -> Result<Mask> {
         let columns = Columns::Run { start: 0, end: n };
-        let known = self.both.iter().find(|(r, c, _)| r == rule && *c == columns);
-        if let Some((_, _, mask)) = known {
+        let build = |flags: &Array| -> Result<Array> {
+            let (queries, keys) = (ops::expand(flags, 2)?, ops::expand(flags, 1)?);
+            let pairs = ops::expand(&ops::logical_and(&queries, &keys)?, 1)?;
+            ops::logical_or(&build(rule, &columns, line, n)?, &pairs)
+        };
+        let own = match (flags, &self.flags) {
+            (Some(flags), _) => return build(flags).map(Mask::Array),
+            (None, Some(own)) => own,
+            (None, None) => return Err(Error::cache("a pass without flags")),
+        };
+        if let Some((_, mask)) = self.both.iter().find(|(known, _)| known == rule) {
             return Ok(Mask::Array(mask.clone()));
         }
-        let (queries, keys) = (ops::expand(flags, 2)?, ops::expand(flags, 1)?);
-        let pairs = ops::expand(&ops::logical_and(&queries, &keys)?, 1)?;
-        let mask = ops::logical_or(&build(rule, &columns, line, n)?, &pairs)?;
-        self.both.push((rule.clone(), columns, mask.clone()));
+        let mask = build(own)?;
+        self.both.push((rule.clone(), mask.clone()));
         Ok(Mask::Array(mask))
     }
 

@@ -9,7 +9,7 @@
 use crate::{Result, cache};
 /// Keys and values of the current chunk of positions.
 ///
-/// built-in/cache/chunked.toml
+/// cache/chunked.toml
 pub static CHUNKED: cache::StorageLayout = cache::StorageLayout {
     name: "chunked",
     doc: "keys and values of the current chunk of positions",
@@ -87,7 +87,7 @@ fn chunked_compose(
 
 /// Keys and values of every position.
 ///
-/// built-in/cache/full.toml
+/// cache/full.toml
 pub static FULL: cache::StorageLayout = cache::StorageLayout {
     name: "full",
     doc: "keys and values of every position",
@@ -245,7 +245,15 @@ fn full_compose(
                     read: cache::Reading::Rotated,
                 }
             }
-            (_, cache::PagingKind::Direct, _, _, _) => {
+            (
+                cache::SchemeKind::Bf16
+                | cache::SchemeKind::Affine
+                | cache::SchemeKind::Turbo,
+                cache::PagingKind::Direct,
+                _,
+                _,
+                _,
+            ) => {
                 cache::Choice::Refuse(
                     "paged KV: no kernel reads pages directly on {device}",
                 )
@@ -256,7 +264,7 @@ fn full_compose(
 
 /// One compressed row a position, and what is rotated beside it.
 ///
-/// built-in/cache/latent.toml
+/// cache/latent.toml
 pub static LATENT: cache::StorageLayout = cache::StorageLayout {
     name: "latent",
     doc: "one compressed row a position, and what is rotated beside it",
@@ -321,7 +329,12 @@ fn latent_compose(
                     read: cache::Reading::Latent,
                 }
             }
-            (_, cache::PagingKind::Direct) => {
+            (
+                cache::SchemeKind::Bf16
+                | cache::SchemeKind::Affine
+                | cache::SchemeKind::Turbo,
+                cache::PagingKind::Direct,
+            ) => {
                 cache::Choice::Refuse(
                     "paged KV: no kernel reads pages directly on {device}",
                 )
@@ -332,7 +345,7 @@ fn latent_compose(
 
 /// Nothing.
 ///
-/// built-in/cache/none.toml
+/// cache/none.toml
 pub static NONE: cache::StorageLayout = cache::StorageLayout {
     name: "none",
     doc: "nothing",
@@ -347,25 +360,19 @@ pub static NONE: cache::StorageLayout = cache::StorageLayout {
 
 fn none_compose(
     _: &cache::CacheLayer,
-    kv: cache::SchemeKind,
+    _: cache::SchemeKind,
     _: cache::PagingKind,
 ) -> Result<cache::Choice> {
-    Ok(
-        match kv {
-            _ => {
-                cache::Choice::Store {
-                    coding: cache::Coding::Plain,
-                    pages: false,
-                    read: cache::Reading::Nothing,
-                }
-            }
-        },
-    )
+    Ok(cache::Choice::Store {
+        coding: cache::Coding::Plain,
+        pages: false,
+        read: cache::Reading::Nothing,
+    })
 }
 
 /// States that each step replaces.
 ///
-/// built-in/cache/recurrent.toml
+/// cache/recurrent.toml
 pub static RECURRENT: cache::StorageLayout = cache::StorageLayout {
     name: "recurrent",
     doc: "states that each step replaces",
@@ -380,25 +387,19 @@ pub static RECURRENT: cache::StorageLayout = cache::StorageLayout {
 
 fn recurrent_compose(
     _: &cache::CacheLayer,
-    kv: cache::SchemeKind,
+    _: cache::SchemeKind,
     _: cache::PagingKind,
 ) -> Result<cache::Choice> {
-    Ok(
-        match kv {
-            _ => {
-                cache::Choice::Store {
-                    coding: cache::Coding::Plain,
-                    pages: false,
-                    read: cache::Reading::Nothing,
-                }
-            }
-        },
-    )
+    Ok(cache::Choice::Store {
+        coding: cache::Coding::Plain,
+        pages: false,
+        read: cache::Reading::Nothing,
+    })
 }
 
 /// Keys and values of the last positions, in a ring.
 ///
-/// built-in/cache/sliding.toml
+/// cache/sliding.toml
 pub static SLIDING: cache::StorageLayout = cache::StorageLayout {
     name: "sliding",
     doc: "keys and values of the last positions, in a ring",

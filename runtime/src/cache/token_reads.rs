@@ -13,6 +13,9 @@ use super::tokens::{Span, Store, TokenCache};
 use crate::pass::Phase;
 use crate::{Error, Result};
 
+/// Positions that are decoded at a time for several queries.
+const WINDOW_TILE: i32 = 1024;
+
 impl TokenCache {
     /// Appends keys [B, K, L, D] and values [B, K, L, E] and reads what the phase's queries see. In
     /// a pass with flags, tokens with one see each other both ways.
@@ -27,10 +30,8 @@ impl TokenCache {
             Phase::Decode => self.append_decode(keys, values, span, masks),
             Phase::AppendKnown => self.append_committed(keys, values, span, masks),
             Phase::ReadBlock => self.read_block(keys, values, span),
-            _ => match masks.flags().cloned() {
-                Some(flags) => self.append_bidirectional(keys, values, &flags, span, masks),
-                None => self.append_window(keys, values, span, masks),
-            },
+            _ if masks.flags().is_some() => self.bidirectional(keys, values, None, span, masks),
+            _ => self.append_window(keys, values, span, masks),
         }
     }
 
@@ -90,17 +91,30 @@ impl TokenCache {
         span: &Span<'_>,
         masks: &mut MaskPool,
     ) -> Result<Read> {
-        if span.line.time != 0 {
-            return Err(Error::cache(
-                "tokens that see each other both ways come first, and at once",
-            ));
-        }
         let shape = [keys.dim(0), span.n];
         if flags.shape() != shape {
             let found = format!("{:?}", flags.shape());
             return Err(Error::input("flags of tokens", format!("{shape:?}"), found));
         }
-        self.append_and_read(keys, values, Some(flags), span, |cache, planes, _| {
+        self.bidirectional(keys, values, Some(flags), span, masks)
+    }
+
+    /// `flags`: others than those of the pass.
+    fn bidirectional(
+        &mut self,
+        keys: &Array,
+        values: &Array,
+        flags: Option<&Array>,
+        span: &Span<'_>,
+        masks: &mut MaskPool,
+    ) -> Result<Read> {
+        if span.line.time != 0 {
+            return Err(Error::cache(
+                "tokens that see each other both ways come first, and at once",
+            ));
+        }
+        let own = flags.or(masks.flags()).cloned();
+        self.append_and_read(keys, values, own.as_ref(), span, |cache, planes, _| {
             let mask = masks.both_ways(&cache.kind.rule, span.line, span.n, flags)?;
             Ok(cache.read(cache.source(planes)?, mask, span.n, span.line.rows()))
         })
@@ -130,7 +144,10 @@ impl TokenCache {
         let [alone, several] = &self.kind.kernels;
         let kernels = if rows == 1 { alone } else { several };
         let kernel = match &mask {
-            _ if matches!(source, Source::Coded { .. }) => Kernel::Tiled(self.kind.decode_tile),
+            // Several queries weigh more than a tile does: tiles are few for them.
+            _ if matches!(source, Source::Coded { .. }) => {
+                Kernel::Tiled(if n == 1 { self.kind.decode_tile } else { WINDOW_TILE })
+            }
             _ if n == 1 => kernels.decode,
             Mask::None | Mask::Causal => kernels.window,
             Mask::Array(_) => kernels.masked,

@@ -154,8 +154,9 @@ pub(crate) fn layout(
     };
     let mut fields = Fields::new(storage, span, "[storage]");
     let name = fields.text("name", diags);
-    if name.is_none() {
-        fields.missing("name", "name = \"full\"", diags);
+    match &name {
+        Some(name) => check_word(name, "storage", diags),
+        None => fields.missing("name", "name = \"full\"", diags),
     }
     let doc = fields.text("doc", diags).map(|doc| doc.node).unwrap_or_default();
     let signature = fields.text("signature", diags).map(|text| text.node);
@@ -219,6 +220,7 @@ fn params(table: &Table, diags: &mut Vec<Diagnostic>) -> Vec<StorageParam> {
                 format!("`{}` is a position, and cannot name a parameter", key.name.node),
             ));
         }
+        check_word(&key.name, "parameter", diags);
         let mut fields = Fields::new(inner, node.span, format!("parameter `{}`", key.name.node));
         let types = [("int", 0), ("bool", 1), ("str", 2)];
         let ty = fields.text("type", diags).and_then(|ty| word(&ty, "type", &types, diags));
@@ -227,6 +229,7 @@ fn params(table: &Table, diags: &mut Vec<Diagnostic>) -> Vec<StorageParam> {
         let default = fields.get("default");
         let kind = match (ty, words) {
             (Some(2), Some(words)) if !words.is_empty() => {
+                words.iter().for_each(|word| check_word(word, "word", diags));
                 ParamKind::Words(words.into_iter().map(|word| word.node).collect())
             }
             (Some(2), _) => {
@@ -244,6 +247,20 @@ fn params(table: &Table, diags: &mut Vec<Diagnostic>) -> Vec<StorageParam> {
         all.push(StorageParam { name: key.name.clone(), kind, doc, default });
     }
     all
+}
+
+/// Names become names in Rust.
+fn check_word(word: &Spanned<String>, what: &str, diags: &mut Vec<Diagnostic>) {
+    if !super::config::is_name(&word.node.replace('-', "_")) {
+        diags.push(
+            Diagnostic::error(
+                Code::CacheLayout,
+                word.span,
+                format!("{:?} cannot name a {what}", word.node),
+            )
+            .help("letters, digits, `_` and `-`, the first a letter"),
+        );
+    }
 }
 
 fn check_default(kind: &ParamKind, node: &Node, diags: &mut Vec<Diagnostic>) {

@@ -6,10 +6,11 @@ use super::oracle::Sizes;
 use super::scenario::{Layer, Scenario, bits, composition, steps, turbo};
 use super::sinks;
 use crate::cache::{
-    CacheLayer, CachePlan, Choice, Code, Codes, Coding, Growth, PagingKind, ParamKind, PlanOptions,
-    Reading, Rule, SchemeKind, StorageLayout, storages,
+    CacheLayer, CachePlan, Choice, Code, Codes, Coding, Growth, LayerCache, PagingKind, ParamKind,
+    PlanOptions, Reading, Rule, SchemeKind, Slot, StorageLayout, storages,
 };
 use crate::composition::KvRequest;
+use crate::pass::{Padding, Pass, Phase};
 
 const SMALL: Sizes = Sizes { heads: 4, kv_heads: 2, dim: 4 };
 const GROUPED: Sizes = Sizes { heads: 2, kv_heads: 1, dim: 32 };
@@ -354,4 +355,41 @@ fn a_record_names_its_caches() {
     turbo-k8v4-immediate: kv:turboquant:8:4 kv:rotating-plain kv:mla:target
     kv8-g32-immediate-pages16: kv:quant:8:32:paged kv:rotating-quant:8:32 kv:mla:target:quant:8:32:paged
     ");
+}
+
+#[test]
+fn arrays_that_some_layers_lack_show_in_the_signature() {
+    let _alone = crate::alone();
+    let signature = |kv, block, arrays: usize| {
+        let record = composition(kv, block);
+        let layer = CacheLayer::new(&storages::LATENT);
+        let plan = CachePlan::compose(&[layer], &record, PlanOptions::default()).unwrap();
+        let mut set = plan.make();
+        let ids = mlx_rs::Array::from_slice(&[1_i32, 2, 3], &[1, 3]);
+        let mut pass = Pass::begin(&mut set, Phase::Prompt, &ids, Padding::default()).unwrap();
+        let x = mlx_rs::random::normal::<f32>(&[1, 3, 32], None, None, None).unwrap();
+        pass.store(Slot::new(0), &vec![&x; arrays]).unwrap();
+        pass.finish().unwrap();
+        match &set.layers()[0] {
+            LayerCache::Tokens(cache) => cache.signature(),
+            other => panic!("{other:?}"),
+        }
+    };
+    let names = [
+        signature(KvRequest::default(), None, 2),
+        signature(KvRequest::default(), None, 3),
+        signature(bits(8, None), None, 3),
+        signature(bits(8, Some(0)), Some(2), 3),
+        signature(KvRequest::default(), Some(2), 3),
+    ];
+    assert_eq!(
+        names,
+        [
+            "kv:mla:target",
+            "kv:mla:target:dsa",
+            "kv:mla:target:dsa:quant:8:32",
+            "kv:mla:target:dsa:quant:8:32:paged",
+            "kv:mla:target:dsa:paged",
+        ]
+    );
 }

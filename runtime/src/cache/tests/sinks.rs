@@ -9,7 +9,7 @@
 use crate::{Result, cache};
 /// Keys and values of the first positions and of the last ones.
 ///
-/// ../examples/sinks/specs/cache/sinks.toml
+/// cache/sinks.toml
 pub static SINKS: cache::StorageLayout = cache::StorageLayout {
     name: "sinks",
     doc: "keys and values of the first positions and of the last ones",
