@@ -6,7 +6,8 @@
 use std::path::{Path, PathBuf};
 
 use specc::compile::{check, generate};
-use specc::library::Library;
+use specc::diag::has_errors;
+use specc::library::{Library, Origin};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
@@ -41,4 +42,47 @@ fn a_storage_of_ones_own_is_one_document() {
     assert!(module.contains("pub static SINKS: cache::StorageLayout"), "{module}");
     assert!(module.contains("CacheLayer::new(&SINKS)"), "{module}");
     assert!(module.contains("CacheLayer::new(&cache::storages::SLIDING)"), "{module}");
+}
+
+/// Documents with a line left out, twice or cut short: something is said or nothing is wrong, and
+/// nothing panics. What is accepted comes out as Rust.
+#[test]
+fn damaged_documents_are_told_or_taken() {
+    let whole = Library::builtin();
+    let mut texts: Vec<String> = whole
+        .caches()
+        .values()
+        .map(|layout| whole.sources.file(layout.file).text.clone())
+        .collect();
+    let own = root().join("examples/sinks/specs/cache/sinks.toml");
+    texts.push(std::fs::read_to_string(own).unwrap());
+    let (mut told, mut taken) = (0, 0);
+    for text in &texts {
+        let name = text.lines().find_map(|line| line.strip_prefix("name      = "));
+        let name = name.unwrap().trim_matches('"');
+        let renamed = text.replacen(&format!("\"{name}\""), "\"acme\"", 1);
+        let lines: Vec<&str> = renamed.lines().collect();
+        for (i, line) in lines.iter().enumerate() {
+            for damage in 0..4 {
+                let half = line.len() / 2;
+                let line = match damage {
+                    0 => String::new(),
+                    1 => format!("{line}\n{line}"),
+                    2 => line.get(..half).unwrap_or("").to_owned(),
+                    _ => line.replace(['0', '1', '2', '5', '6'], "-9999999999"),
+                };
+                let mut damaged = lines.clone();
+                damaged[i] = &line;
+                let mut library = whole.clone();
+                library.add(Origin::Folder, "cache/acme.toml", "acme.toml", &damaged.join("\n"));
+                if has_errors(library.diagnostics()) {
+                    told += 1;
+                } else if library.caches().contains_key("acme") {
+                    taken += 1;
+                    specc::emit::storages(&library, &["acme"]).unwrap();
+                }
+            }
+        }
+    }
+    assert!(told > 500 && taken > 200, "{told} told, {taken} taken");
 }

@@ -1,6 +1,7 @@
 //! Cache layouts: what a storage keeps, how it grows, what queries see of it, what it supports,
 //! and its rows of the composition table.
 
+mod claims;
 mod rule;
 mod table;
 
@@ -199,8 +200,8 @@ pub(crate) fn layout(
     };
     // A document that could not be read whole is not judged.
     if !broken {
-        check_claims(&layout, span, diags);
-        check_states(&layout, diags);
+        claims::growth(&layout, span, diags);
+        claims::states(&layout, diags);
         table::check(&layout, diags);
     }
     Some(layout)
@@ -349,11 +350,11 @@ fn growth(
     };
     let kinds = [("append", 0), ("ring", 1), ("replace", 2), ("nothing", 3)];
     let kind = word(&kind, "kind", &kinds, diags)?;
-    if step < 1 {
+    if !(1..=1 << 20).contains(&step) {
         diags.push(Diagnostic::error(
             Code::WrongValue,
             span,
-            format!("`step` must be at least 1, found {step}"),
+            format!("`step` must be from 1 to 2^20, found {step}"),
         ));
     }
     let growth = match kind {
@@ -437,72 +438,4 @@ fn supports(table: &Table, span: Span, diags: &mut Vec<Diagnostic>) -> Supports 
         .collect();
     fields.finish(diags);
     Supports { trim, rollback, batch, page, schemes }
-}
-
-/// What a storage claims is what its growth gives.
-fn check_claims(layout: &CacheLayout, span: Span, diags: &mut Vec<Diagnostic>) {
-    let (kind, trim, rollback, batch) = match layout.growth {
-        Growth::Append { .. } => ("append", "always", "trim", "left-padded"),
-        Growth::Ring { .. } => ("ring", "until-full", "trim", "left-padded"),
-        Growth::Replace => ("replace", "never", "replay", "masked"),
-        Growth::Nothing => ("nothing", "always", "trim", "masked"),
-    };
-    let supports = &layout.supports;
-    let mut fault = |message: String| {
-        diags.push(Diagnostic::error(Code::CacheLayout, span, message));
-    };
-    for (name, claimed, given) in [
-        ("trim", &supports.trim, trim),
-        ("rollback", &supports.rollback, rollback),
-        ("batch", &supports.batch, batch),
-    ] {
-        if claimed != given {
-            fault(format!(
-                "`{name}` claims {claimed:?}, and a storage of growth `{kind}` has {given:?}"
-            ));
-        }
-    }
-    let append = matches!(layout.growth, Growth::Append { .. });
-    if layout.paged() && !append {
-        fault(format!("only what is appended can be kept in pages, and `{kind}` is not"));
-    }
-    match (&layout.max_kv, append) {
-        (MaxKv::Unchanged, true) => diags.push(
-            Diagnostic::error(
-                Code::CacheLayout,
-                span,
-                "the storage grows without end and does not say what becomes of it under a bound",
-            )
-            .help("add [storage.max_kv] with `storage` and `param`, or with `refuse`"),
-        ),
-        (MaxKv::Becomes { .. } | MaxKv::Refuse(_), false) => {
-            fault(format!("[storage.max_kv] is for growth `append`, here it is `{kind}`"));
-        }
-        _ => {}
-    }
-}
-
-fn check_states(layout: &CacheLayout, diags: &mut Vec<Diagnostic>) {
-    let mut fault = |message: String| {
-        diags.push(Diagnostic::error(Code::CacheLayout, layout.name.span, message));
-    };
-    let grows = matches!(layout.growth, Growth::Append { .. } | Growth::Ring { .. });
-    if grows == layout.states.is_empty() {
-        fault(if grows {
-            "the storage grows with positions and names no state".to_owned()
-        } else {
-            "states are for storages that grow with positions".to_owned()
-        });
-    }
-    let axes: Vec<usize> = layout.states.iter().map(|state| state.sequence_axis).collect();
-    if axes.windows(2).any(|pair| pair.first() != pair.last()) {
-        fault("the states of a storage must share the axis of positions".to_owned());
-    }
-    let required = layout.states.iter().rev().skip_while(|state| state.optional);
-    if required.into_iter().any(|state| state.optional) {
-        fault("only the last states may be optional".to_owned());
-    }
-    if let Some(state) = layout.states.iter().find(|s| s.signature.is_some() && !s.optional) {
-        fault(format!("`{}` is always there, and cannot add to the signature", state.name));
-    }
 }

@@ -14,6 +14,9 @@ pub const SCHEMES: [&str; 3] = ["bf16", "affine", "turbo"];
 /// Whether pages are asked for, and how they are to be read.
 pub const PAGING: [&str; 3] = ["off", "gathered", "direct"];
 
+/// More combinations of a layer's words than any table answers.
+const MAX_WORDS: usize = 1024;
+
 /// One row of the composition table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Compose {
@@ -193,6 +196,15 @@ pub(super) fn check(layout: &CacheLayout, diags: &mut Vec<Diagnostic>) {
     }
     // Rows that are wrong in themselves would make holes that nobody left.
     if diags.len() > before {
+        return;
+    }
+    let asked = asked(layout).into_iter().map(|param| values(param).len());
+    if asked.fold(1_usize, usize::saturating_mul) > MAX_WORDS {
+        diags.push(Diagnostic::error(
+            Code::CacheLayout,
+            layout.name.span,
+            format!("rows look at more than {MAX_WORDS} combinations of words and switches"),
+        ));
         return;
     }
     let cells = cells(layout);
