@@ -86,5 +86,5 @@ pub fn documents(library: &Library, checked: &Checked) -> Vec<(String, String)> 
 /// # Errors
 /// When what comes out is no Rust: a fault of the compiler.
 pub fn generate(library: &Library, checked: &Checked) -> Result<String, EmitError> {
-    emit(&checked.manifest, &checked.program, &library.sources)
+    emit(&checked.manifest, &checked.program, library)
 }

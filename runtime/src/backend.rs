@@ -29,6 +29,12 @@ pub struct Policy {
     /// The gathered product of dense experts may be told that its rows are sorted by expert: so told,
     /// MLX 0.32.2's CUDA build gives wrong values for rows that it gets right untold.
     pub tell_sorted: bool,
+    /// Quantised products are taken head by head: the product copies what does not lie in one
+    /// piece, such as the used part of a buffer, and what is repeated over query heads.
+    pub split_quantised: bool,
+    /// Positions that are decoded at a time where keys and values have to be decoded to be read:
+    /// on the CPU what is in flight stays small beside the cache, elsewhere tiles stay few.
+    pub decode_tile: i32,
 }
 
 impl Backend {
@@ -67,12 +73,16 @@ impl Backend {
                 widen: true,
                 shift_convolutions: true,
                 tell_sorted: true,
+                split_quantised: true,
+                decode_tile: 64,
             },
             Backend::Metal => Policy {
                 dequantise: false,
                 widen: false,
                 shift_convolutions: false,
                 tell_sorted: true,
+                split_quantised: false,
+                decode_tile: 1024,
             },
             Backend::Cuda => Policy { tell_sorted: false, ..Backend::Metal.policy() },
         }

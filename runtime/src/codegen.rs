@@ -15,7 +15,7 @@ pub use specc_checkpoint::map::{DropRule, Match, Pattern, Present, Rule, Step, T
 
 pub use serde_json;
 
-pub use crate::cache::{CacheLayer, Slot};
+pub use crate::cache::{self, CacheLayer, Slot};
 pub use crate::capabilities::{
     GraphDeclaration, ORDINARY_VERIFICATION, PrefillDeclaration, SpeculationDeclaration,
 };

@@ -6,7 +6,8 @@ use mlx_rs::Array;
 
 use crate::array::from_i32s;
 use crate::cache::{
-    CacheSet, LayerCache, Mask, MaskPool, Offset, Read, Scores, Slot, Span, StatePart, Timeline,
+    CacheSet, LayerCache, Mask, MaskPool, Offset, Read, Scores, Slot, Span, StatePart, Stored,
+    Timeline,
 };
 use crate::{Error, Result, ops};
 
@@ -175,6 +176,32 @@ impl<'a> Pass<'a> {
         })
     }
 
+    /// Lets tokens with a flag, bool [B, L], see each other both ways, such as those of a picture.
+    ///
+    /// # Errors
+    /// When the pass is no prompt or not the first of its set, or the shape is another.
+    pub fn with_flags(mut self, flags: &Array) -> Result<Self> {
+        let fault = if !self.phase.is_prompt() || self.line.time != 0 {
+            Some(Error::cache("tokens that see each other both ways come first, in a prompt"))
+        } else if flags.shape() != [self.rows, self.tokens] {
+            let expected = format!("[{}, {}]", self.rows, self.tokens);
+            Some(Error::input("flags of tokens", expected, format!("{:?}", flags.shape())))
+        } else {
+            None
+        };
+        if let Some(fault) = fault {
+            // Nothing was appended yet.
+            self.done = true;
+            return Err(fault);
+        }
+        let mut flags = ops::cast(flags, mlx_rs::Dtype::Bool)?;
+        if let Some(real) = self.real_tokens()? {
+            flags = ops::logical_and(&flags, &real)?;
+        }
+        self.masks = MaskPool::flagged(flags);
+        Ok(self)
+    }
+
     /// Calls `capture` with each layer's output.
     pub fn with_capture(mut self, capture: Capture<'a>) -> Self {
         self.capture = Some(capture);
@@ -282,7 +309,7 @@ impl<'a> Pass<'a> {
 
     /// Appends one array of each kind to a layer's cache, such as the latents and rope keys of
     /// latent attention; gives all that is stored, and what the queries see of it.
-    pub fn store(&mut self, slot: Slot, arrays: &[&Array]) -> Result<(Vec<Array>, Mask)> {
+    pub fn store(&mut self, slot: Slot, arrays: &[&Array]) -> Result<(Vec<Stored>, Mask)> {
         let (index, layer) = Self::layer(&mut self.caches, &mut self.advanced, slot, self.phase)?;
         let LayerCache::Tokens(cache) = layer else {
             return Err(Error::cache(format!("layer {index} keeps nothing for each token")));

@@ -71,7 +71,7 @@ pub fn attention(heads: &[i32]) -> GraphRegistration {
     };
     GraphRegistration {
         graph_capabilities: Some(Declaration::default()),
-        cache_layers: vec![CacheLayer::new("full"); count],
+        cache_layers: vec![CacheLayer::new(&crate::cache::storages::FULL); count],
         cache_paging: true,
         prompt: forward(),
         multi_sequence_prompt: forward(),

@@ -126,15 +126,15 @@ codes! {
     UnknownStorage = "S0501", "unknown storage",
         "`cache` names a storage of specs/cache: full, sliding, chunked, latent, recurrent, or none.";
     StorageParameter = "S0502", "parameter of a storage",
-        "The storage needs a parameter that the layer does not give, or does not know one that it gives.";
+        "The storage needs a parameter that the layer does not give, does not know one that it gives, or takes another type or other words.";
     UnknownKind = "S0503", "unknown kind of layer",
         "`kind` yields words, and each of them is declared by a table [layers.WORD].";
     NoCache = "S0504", "kind of layer without a cache",
         "Each kind says what its layers remember; `cache = \"none\"` for nothing.";
     CacheLayout = "S0505", "cache layout",
-        "A file of specs/cache describes one storage: its parameters, states, growth, what it supports, and its rows of the composition table.";
+        "A file of specs/cache describes one storage: its parameters, states, growth, what a query sees, what it supports, and its rows of the composition table. What it claims is checked, and `sees` is tried on small numbers.";
     CompositionHole = "S0506", "hole in the composition table",
-        "For each KV scheme, with and without pages, a storage says in exactly one row which store it leads to or why it is refused.";
+        "For each KV scheme, each kind of paging where the storage may be paged, and each word that its rows look at, a storage says in exactly one row which store and read it leads to or why it is refused.";
     // The set of families.
     NameOfFile = "S0601", "name and file differ",
         "NAME.toml describes the family NAME.";

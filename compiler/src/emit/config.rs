@@ -7,6 +7,7 @@ use super::Emitter;
 use super::scalar::Place;
 use crate::ir::ScalarType;
 use crate::lower::scalar_of_config;
+use crate::manifest::cache::Growth;
 use crate::manifest::{ConfigKey, ConfigType, LayerKind, LayerKindRule, RopeKey};
 use crate::syntax::ast::{Expr, ExprKind};
 
@@ -319,11 +320,13 @@ impl Emitter<'_> {
                 let _ = writeln!(out, "let {own} = {code};");
             }
         }
-        if kind.storage.node == "none" {
+        let layout = self.library.caches().get(&kind.storage.node);
+        if layout.is_none_or(|layout| layout.growth == Growth::Nothing) {
             out.push_str("let slot = Slot::NONE;\n");
             return out;
         }
-        let mut cache = format!("CacheLayer::new({:?})", kind.storage.node);
+        let storage = super::storage::path(self.library, &kind.storage.node);
+        let mut cache = format!("CacheLayer::new(&{storage})");
         for (name, value) in &kind.params {
             let typed = self.scalars.typed(value, Place::Read);
             let ty = typed.ty.plain().clone();

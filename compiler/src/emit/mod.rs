@@ -12,6 +12,7 @@ mod pinned;
 mod profile;
 mod scalar;
 mod sections;
+mod storage;
 mod structs;
 mod weights;
 
@@ -19,9 +20,13 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 
 use crate::ir::{Program, ScalarType};
+use crate::library::Library;
 use crate::lower::{ManifestScope, join, manifest_scalar};
 use crate::manifest::Manifest;
+use crate::manifest::cache::MaxKv;
 use crate::source::{Sources, Span};
+
+pub use storage::storages;
 
 use scalar::Scalars;
 use syn::visit_mut::VisitMut;
@@ -42,6 +47,7 @@ struct Emitter<'a> {
     manifest: &'a Manifest,
     program: &'a Program,
     sources: &'a Sources,
+    library: &'a Library,
     scalars: Scalars<'a>,
     /// By struct, as far as they are written: whether its `load` is given the config.
     takes_config: RefCell<Vec<bool>>,
@@ -54,21 +60,28 @@ struct Emitter<'a> {
 pub fn emit(
     manifest: &Manifest,
     program: &Program,
-    sources: &Sources,
+    library: &Library,
 ) -> Result<String, EmitError> {
     let scalars = Scalars::new(manifest, layer_types(manifest));
-    let emitter = Emitter { manifest, program, sources, scalars, takes_config: RefCell::default() };
-    let text = emitter.module();
+    let emitter = Emitter {
+        manifest,
+        program,
+        sources: &library.sources,
+        library,
+        scalars,
+        takes_config: RefCell::default(),
+    };
+    laid_out(&manifest.family.name.node, emitter.module())
+}
+
+/// The text of a module as prettyplease lays it out.
+fn laid_out(name: &str, text: String) -> Result<String, EmitError> {
     match syn::parse_file(&text) {
         Ok(mut file) => {
             NoParens.visit_file_mut(&mut file);
             Ok(spaced(&prettyplease::unparse(&file)))
         }
-        Err(error) => Err(EmitError {
-            family: manifest.family.name.node.clone(),
-            error: error.to_string(),
-            text,
-        }),
+        Err(error) => Err(EmitError { family: name.to_owned(), error: error.to_string(), text }),
     }
 }
 
@@ -117,6 +130,24 @@ fn layer_types(manifest: &Manifest) -> HashMap<String, ScalarType> {
 }
 
 impl Emitter<'_> {
+    /// The storages of this family that the runtime does not have.
+    fn own_storages(&self) -> String {
+        let mut wanted: Vec<&str> = Vec::new();
+        let mut next: Vec<&str> =
+            self.manifest.layers.kinds.iter().map(|kind| kind.storage.node.as_str()).collect();
+        while let Some(name) = next.pop() {
+            let own = !self.library.is_builtin_storage(name) && !wanted.contains(&name);
+            let Some(layout) = self.library.caches().get(name).filter(|_| own) else { continue };
+            wanted.push(name);
+            if let MaxKv::Becomes { storage, .. } = &layout.max_kv {
+                next.push(&storage.node);
+            }
+        }
+        wanted.sort_unstable();
+        let layouts = wanted.iter().filter_map(|name| self.library.caches().get(*name));
+        layouts.map(|layout| storage::storage(self.library, layout)).collect()
+    }
+
     fn module(&self) -> String {
         let mut graph = String::new();
         for item in &self.program.structs {
@@ -126,6 +157,7 @@ impl Emitter<'_> {
         graph.push_str(&self.family());
         let mut out = self.header();
         out.push_str("use specc_runtime::codegen::*;\n");
+        out.push_str(&self.own_storages());
         match &self.manifest.pinned {
             Some(pinned) => out.push_str(&self.pinned_config(pinned, &graph)),
             None => out.push_str(&self.config()),

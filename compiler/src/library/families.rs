@@ -3,12 +3,15 @@
 use std::collections::BTreeMap;
 
 use super::{Document, Graph, Library, top};
-use crate::diag::{Code, Diagnostic, has_errors};
+use crate::diag::{Code, Diagnostic, has_errors, nearest};
+use crate::ir::ScalarType;
+use crate::lower::{ManifestScope, manifest_scalar};
+use crate::manifest::cache::{CacheLayout, Growth, MaxKv, ParamKind, StorageParam};
 use crate::manifest::merge::{alone, merge};
 use crate::manifest::tree::{Node, NodeKind, Table};
 use crate::manifest::{Manifest, inherited, load};
 use crate::source::{FileId, Span, Spanned};
-use crate::syntax::ast::GraphFile;
+use crate::syntax::ast::{Expr, ExprKind, GraphFile};
 
 /// A line of families longer than this is refused.
 const MAX_LINE: usize = 16;
@@ -263,9 +266,11 @@ fn check_caches(library: &Library, manifest: &Manifest, diags: &mut Vec<Diagnost
             }));
             continue;
         };
+        bound(library, layout, diags);
         let names = || layout.params.iter().map(|param| param.name.node.as_str());
-        for (name, _) in &kind.params {
-            if names().any(|known| known == name.node) {
+        for (name, value) in &kind.params {
+            if let Some(param) = layout.params.iter().find(|param| param.name.node == name.node) {
+                check_value(manifest, param, value, diags);
                 continue;
             }
             let error = Diagnostic::error(
@@ -302,6 +307,84 @@ fn check_caches(library: &Library, manifest: &Manifest, diags: &mut Vec<Diagnost
             }
         }
     }
+}
+
+/// A storage that another one takes the place of under a bound: it must be there, and need nothing
+/// but the bound.
+fn bound(library: &Library, layout: &CacheLayout, diags: &mut Vec<Diagnostic>) {
+    let MaxKv::Becomes { storage, param } = &layout.max_kv else { return };
+    let mut fault = |span, message: String, near: Option<&str>| {
+        let error = Diagnostic::error(Code::CacheLayout, span, message);
+        let error = match near {
+            Some(near) => error.help(format!("did you mean `{near}`?")),
+            None => error,
+        };
+        if !diags.contains(&error) {
+            diags.push(error);
+        }
+    };
+    let Some(other) = library.caches.get(&storage.node) else {
+        let near = nearest(&storage.node, library.caches.keys().map(String::as_str));
+        fault(storage.span, format!("no storage is named `{}`", storage.node), near);
+        return;
+    };
+    let names = || other.params.iter().map(|own| own.name.node.as_str());
+    if !other.params.iter().any(|own| own.name.node == param.node && own.kind == ParamKind::Int) {
+        let message =
+            format!("storage `{}` has no length that is called `{}`", storage.node, param.node);
+        fault(param.span, message, nearest(&param.node, names()));
+    }
+    for own in other.params.iter().filter(|own| own.default.is_none()) {
+        if own.name.node != param.node {
+            let message = format!(
+                "storage `{}` needs `{}` as well, which a bound does not give",
+                storage.node, own.name.node
+            );
+            fault(storage.span, message, None);
+        }
+    }
+    if matches!(other.growth, Growth::Append { .. }) {
+        fault(storage.span, format!("storage `{}` is not bounded itself", storage.node), None);
+    }
+}
+
+/// A value for a parameter: of its type, and one of its words where it is known by now.
+fn check_value(
+    manifest: &Manifest,
+    param: &StorageParam,
+    value: &Expr,
+    diags: &mut Vec<Diagnostic>,
+) {
+    let scope = ManifestScope { layer_index: true, captures: None };
+    // What is wrong with the expression itself is reported where all of them are.
+    let Ok(scalar) = manifest_scalar(manifest, value, scope) else { return };
+    let (fits, expected) = match &param.kind {
+        ParamKind::Int => (*scalar.ty.plain() == ScalarType::Int, "an integer".to_owned()),
+        ParamKind::Bool => (*scalar.ty.plain() == ScalarType::Bool, "`true` or `false`".to_owned()),
+        ParamKind::Words(words) => {
+            let known = |text: &String| words.contains(text);
+            let fits = match &value.kind {
+                ExprKind::Str(text) => known(text),
+                _ => *scalar.ty.plain() == ScalarType::Str,
+            };
+            (fits, crate::diag::one_of(words.iter().map(String::as_str)))
+        }
+    };
+    if fits || *scalar.ty.plain() == ScalarType::Json {
+        return;
+    }
+    let found = match &value.kind {
+        ExprKind::Str(text) => format!("{text:?}"),
+        _ => scalar.ty.to_string(),
+    };
+    diags.push(
+        Diagnostic::error(
+            Code::StorageParameter,
+            value.span,
+            format!("parameter `{}` must be {expected}, found {found}", param.name.node),
+        )
+        .note(param.doc.clone()),
+    );
 }
 
 /// What must hold among the families: at most one generic one, and no two that answer to one type.

@@ -114,6 +114,15 @@ impl Library {
         &self.caches
     }
 
+    /// Whether a storage is one that the runtime has: its document is the one embedded here.
+    pub fn is_builtin_storage(&self, name: &str) -> bool {
+        let document = format!("cache/{name}.toml");
+        let embedded = embedded::FILES.iter().find(|(own, _)| *own == document);
+        embedded.is_some_and(|(_, text)| {
+            self.caches.get(name).is_some_and(|own| self.sources.file(own.file).text == *text)
+        })
+    }
+
     /// The text a family was read from.
     pub fn family_file(&self, family: &str) -> Option<FileId> {
         self.families.get(family).map(|document| document.file)

@@ -6,9 +6,7 @@ use super::frame::Frame;
 use super::sizes::Bound;
 use super::value::{Value, text_of};
 use crate::diag::{Code, Diagnostic};
-use crate::ir::{
-    FieldKind, Kept, Op, PassUse, Scalar, Statement, TensorDecl, Variable,
-};
+use crate::ir::{FieldKind, Kept, Op, PassUse, Scalar, Statement, TensorDecl, Variable};
 use crate::shapes::Shape;
 use crate::source::Span;
 use crate::syntax::ast::{Call, Dim, Expr, ExprKind, Extern, ExternState, Param, ParamType};

@@ -165,9 +165,14 @@ fn shown(bytes: Option<u64>) -> String {
 }
 
 /// How many positions a ring of this group holds.
-fn limit<'g>(library: &Library, group: &'g Group<'_>) -> Option<&'g str> {
+fn limit(library: &Library, group: &Group<'_>) -> Option<i64> {
     let layout = library.caches().get(&group.kind.storage.node)?;
     let Growth::Ring { limit, .. } = &layout.growth else { return None };
-    let given = group.params.iter().find(|(name, _)| name == limit)?;
-    Some(&given.1)
+    let given = group.params.iter().map(|(name, value)| (name.as_str(), value.parse().ok()));
+    let default = layout.params.iter().map(|param| {
+        let value = param.default.as_ref().and_then(toml::Value::as_integer);
+        (param.name.node.as_str(), value)
+    });
+    let numbers = given.chain(default).filter_map(|(name, value)| Some((name, value?)));
+    limit.length(&numbers.collect::<Vec<(&str, i64)>>())
 }

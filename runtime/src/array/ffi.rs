@@ -298,6 +298,34 @@ pub fn gather_qmm(
     })
 }
 
+/// The same arrays, computed not before `done` are.
+pub fn after(arrays: &[&Array], done: &[&Array]) -> Result<Vec<Array>> {
+    watch_errors();
+    let handles = |arrays: &[&Array]| arrays.iter().map(|x| x.as_ptr()).collect::<Vec<_>>();
+    let (own, before) = (handles(arrays), handles(done));
+    let mut out = Vec::with_capacity(own.len());
+    // SAFETY: the handles outlive the vectors made of them, which are freed here; each array that
+    // is taken out of the result is owned by nobody else.
+    let failure = unsafe {
+        let inputs = sys::mlx_vector_array_new_data(own.as_ptr(), own.len());
+        let waits = sys::mlx_vector_array_new_data(before.as_ptr(), before.len());
+        let mut result = sys::mlx_vector_array_new();
+        let mut failure = sys::mlx_depends(&mut result, inputs, waits);
+        for i in 0..own.len() {
+            let mut one = sys::mlx_array_new();
+            if failure == 0 {
+                failure = sys::mlx_vector_array_get(&mut one, result, i);
+            }
+            out.push(Array::from_ptr(one));
+        }
+        sys::mlx_vector_array_free(result);
+        sys::mlx_vector_array_free(waits);
+        sys::mlx_vector_array_free(inputs);
+        failure
+    };
+    if failure == 0 { Ok(out) } else { Err(failed()) }
+}
+
 /// The Hadamard transform of the last axis in Sylvester order, times `scale`.
 pub fn hadamard(x: &Array, scale: f32) -> Result<Array> {
     let scale = sys::mlx_optional_float { value: scale, has_value: true };

@@ -104,9 +104,7 @@ pub fn compose_graph_caches(graph: &DeclaredGraph, composition: &Composition) ->
 pub fn bind_graph_caches(graph: DeclaredGraph, composition: Composition) -> Result<BoundGraph> {
     graph.check_promises()?;
     let plan = match (graph.declaration().method, graph.graph()) {
-        (Method::Autoregressive, typed) => {
-            CachePlan::bind(typed.autoregressive()?, &composition, &[])?
-        }
+        (Method::Autoregressive, typed) => CachePlan::bind(typed.autoregressive()?, &composition)?,
         (_, LoadedGraph::Denoising(typed)) => denoise::plan(&**typed)?,
         (_, typed) => CachePlan::new(typed.cache_layers())?,
     };

@@ -2,11 +2,13 @@
 
 use mlx_rs::{Array, Dtype};
 
+use super::codec::Code;
 use super::mask::{Mask, MaskPool};
 use super::read::{Scores, Source};
 use crate::array::{Quantisation, quantized_matmul, scalar};
+use crate::backend::Backend;
 use crate::ops::{self, shape4};
-use crate::{Error, Result};
+use crate::{Error, Result, array};
 
 /// How a read goes over the stored positions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,43 +48,104 @@ pub(crate) fn lowest(dtype: Dtype) -> f32 {
 }
 
 /// Keys and values that products can be taken with, cut to a range of positions.
-enum Operand<'a> {
+pub(super) enum Operand<'a> {
     Plain(&'a Array),
     Affine(&'a [Array; 3], Quantisation),
+    /// Decoded as far as they are read; values of the turbo code stay rotated if so.
+    Coded(&'a [Array], Code, bool),
 }
 
 impl Operand<'_> {
-    fn first(&self) -> &Array {
+    fn first(&self) -> Option<&Array> {
         match self {
-            Operand::Plain(x) => x,
-            Operand::Affine([x, ..], _) => x,
+            Operand::Plain(x) => Some(x),
+            Operand::Affine([x, ..], _) => Some(x),
+            Operand::Coded(planes, ..) => planes.first(),
         }
     }
 
     fn heads(&self) -> i32 {
-        self.first().dim(1)
+        self.first().map_or(0, |x| x.dim(1))
     }
 
     fn columns(&self) -> i32 {
-        self.first().dim(2)
+        self.first().map_or(0, |x| x.dim(2))
     }
 
-    /// `x @ selfᵀ` or `x @ self` over `range`; x [B, K, (R,) M, ..].
-    fn product(&self, x: &Array, transpose: bool, range: (i32, i32)) -> Result<Array> {
+    /// `x @ selfᵀ` or `x @ self` over `range`, not before `done` is computed; x [B, K, (R,) M, ..].
+    pub(super) fn product(
+        &self,
+        x: &Array,
+        transpose: bool,
+        range: (i32, i32),
+        done: Option<&Array>,
+    ) -> Result<Array> {
         let whole = range == (0, self.columns());
         let grouped = x.ndim() == 5;
-        let part = |y: &Array| -> Result<Array> {
-            let y = if whole { y.clone() } else { ops::slice(y, 2, range.0, range.1)? };
-            if grouped { ops::expand(&y, 2) } else { Ok(y) }
+        let cut = |y: &Array| -> Result<Array> {
+            if whole { Ok(y.clone()) } else { ops::slice(y, 2, range.0, range.1) }
         };
+        let spread =
+            |y: Array| -> Result<Array> { if grouped { ops::expand(&y, 2) } else { Ok(y) } };
         match self {
-            Operand::Plain(y) if transpose => ops::matmul(x, &ops::swap(&part(y)?, -1, -2)?),
-            Operand::Plain(y) => ops::matmul(x, &part(y)?),
+            Operand::Plain(y) => plain(x, &spread(cut(y)?)?, transpose),
+            Operand::Affine(planes, q) if Backend::current()?.policy().split_quantised => {
+                by_head(x, planes, *q, transpose, range)
+            }
             Operand::Affine([w, s, b], q) => {
-                quantized_matmul(x, &part(w)?, &part(s)?, Some(&part(b)?), transpose, *q)
+                let (w, s, b) = (spread(cut(w)?)?, spread(cut(s)?)?, spread(cut(b)?)?);
+                quantized_matmul(x, &w, &s, Some(&b), transpose, *q)
+            }
+            Operand::Coded(planes, code, rotated) => {
+                let mut planes = planes.iter().map(cut).collect::<Result<Vec<_>>>()?;
+                if let Some(done) = done {
+                    let own: Vec<&Array> = planes.iter().collect();
+                    planes = array::after(&own, &[done])?;
+                }
+                plain(x, &spread(code.decode(&planes, *rotated)?)?, transpose)
             }
         }
     }
+}
+
+fn plain(x: &Array, y: &Array, transpose: bool) -> Result<Array> {
+    if transpose { ops::matmul(x, &ops::swap(y, -1, -2)?) } else { ops::matmul(x, y) }
+}
+
+/// A quantised product, head by head of each row: every operand lies in one piece.
+fn by_head(
+    x: &Array,
+    planes: &[Array; 3],
+    q: Quantisation,
+    transpose: bool,
+    range: (i32, i32),
+) -> Result<Array> {
+    let (rows, heads) = (planes[0].dim(0), planes[0].dim(1));
+    let (m, width) = (x.size() as i32 / (rows * heads * x.dim(-1)).max(1), x.dim(-1));
+    let flat = ops::reshape(x, &[rows, heads, m, width])?;
+    let mut parts = Vec::with_capacity(rows as usize);
+    for row in 0..rows {
+        let mut own = Vec::with_capacity(heads as usize);
+        for head in 0..heads {
+            let one = |y: &Array, range: (i32, i32)| {
+                let (from, to) = ([row, head, range.0, 0], [row + 1, head + 1, range.1, y.dim(3)]);
+                array::slice(y, &from, &to)
+            };
+            let [w, s, b] = planes;
+            let (w, s, b) = (one(w, range)?, one(s, range)?, one(b, range)?);
+            own.push(quantized_matmul(&one(&flat, (0, m))?, &w, &s, Some(&b), transpose, q)?);
+        }
+        parts.push(ops::concat(&own.iter().collect::<Vec<_>>(), 1)?);
+    }
+    let product = match parts.as_slice() {
+        [one] => one.clone(),
+        _ => ops::concat(&parts.iter().collect::<Vec<_>>(), 0)?,
+    };
+    let mut shape = x.shape().to_vec();
+    if let Some(last) = shape.last_mut() {
+        *last = product.dim(-1);
+    }
+    ops::reshape(&product, &shape)
 }
 
 /// Attends by `kernel`: queries [B, H, L, D] -> [B, H, L, E].
@@ -95,8 +158,9 @@ pub(super) fn attend(
     scores: Scores<'_>,
 ) -> Result<Array> {
     let (keys, values) = match source {
-        Source::Plain { keys, values } | Source::Rotated { keys, values } => {
-            (Operand::Plain(keys), Operand::Plain(values))
+        Source::Plain { keys, values } => (Operand::Plain(keys), Operand::Plain(values)),
+        Source::Coded { keys: (k, keys), values: (v, values), rotated } => {
+            (Operand::Coded(keys, *k, false), Operand::Coded(values, *v, *rotated))
         }
         Source::Affine { keys, values, quantisation: [k, v] } => {
             (Operand::Affine(keys, *k), Operand::Affine(values, *v))
@@ -175,8 +239,8 @@ struct Parts<'a> {
 
 impl Parts<'_> {
     /// Scores of the columns in `range`, capped and masked.
-    fn scores(&self, q: &Array, range: (i32, i32)) -> Result<Array> {
-        let mut s = self.keys.product(q, true, range)?;
+    fn scores(&self, q: &Array, range: (i32, i32), done: Option<&Array>) -> Result<Array> {
+        let mut s = self.keys.product(q, true, range, done)?;
         if let Some(cap) = self.softcap {
             s = ops::softcap(&s, cap)?;
         }
@@ -193,7 +257,7 @@ impl Parts<'_> {
 
     fn whole(&self, q: &Array) -> Result<Array> {
         let range = (0, self.columns);
-        let mut s = self.scores(q, range)?;
+        let mut s = self.scores(q, range, None)?;
         if let Some(sinks) = &self.sinks {
             let mut shape = s.shape().to_vec();
             if let Some(last) = shape.last_mut() {
@@ -206,7 +270,7 @@ impl Parts<'_> {
         if self.sinks.is_some() {
             p = ops::slice(&p, -1, 0, self.columns)?;
         }
-        self.values.product(&p, false, range)
+        self.values.product(&p, false, range, None)
     }
 
     fn tiled(&self, q: &Array, tile: i32) -> Result<Array> {
@@ -216,7 +280,9 @@ impl Parts<'_> {
         while start < self.columns {
             let range = (start, (start + tile).min(self.columns));
             start = range.1;
-            let s = self.scores(q, range)?;
+            // One tile after the other: what a tile needs is given back before the next.
+            let done = state.as_ref().map(|(_, _, mixed): &(Array, Array, Array)| mixed.clone());
+            let s = self.scores(q, range, done.as_ref())?;
             let dtype = s.dtype();
             let s = ops::to_f32(&s)?;
             let highest = ops::max(&s, -1, true)?;
@@ -227,7 +293,8 @@ impl Parts<'_> {
             };
             let p = ops::exp(&ops::sub(&s, &top)?)?;
             let weight = ops::sum(&p, -1, true)?;
-            let value = ops::to_f32(&self.values.product(&ops::cast(&p, dtype)?, false, range)?)?;
+            let mixed = self.values.product(&ops::cast(&p, dtype)?, false, range, Some(&weight))?;
+            let value = ops::to_f32(&mixed)?;
             state = Some(match (state, &self.sinks) {
                 (Some((before, sum, mixed)), _) => {
                     let fade = ops::exp(&ops::sub(&before, &top)?)?;

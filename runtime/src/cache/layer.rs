@@ -1,12 +1,21 @@
 use std::fmt;
 
+use super::layout::{ParamDefault, ParamKind, StorageLayout};
 use crate::{Error, Result};
 
-/// What one layer remembers: the name of a storage and its parameters.
+/// What one layer remembers: a storage and its parameters.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct CacheLayer {
-    storage: String,
+    #[serde(serialize_with = "name_of")]
+    storage: &'static StorageLayout,
     params: Vec<(String, Param)>,
+}
+
+fn name_of<S: serde::Serializer>(
+    storage: &&'static StorageLayout,
+    serializer: S,
+) -> std::result::Result<S::Ok, S::Error> {
+    serializer.serialize_str(storage.name)
 }
 
 /// A parameter of a storage.
@@ -62,9 +71,9 @@ impl fmt::Display for Param {
 }
 
 impl CacheLayer {
-    /// A layer of the storage of that name, such as `full`.
-    pub fn new(storage: impl Into<String>) -> Self {
-        CacheLayer { storage: storage.into(), params: Vec::new() }
+    /// A layer of a storage.
+    pub fn new(storage: &'static StorageLayout) -> Self {
+        CacheLayer { storage, params: Vec::new() }
     }
 
     /// Sets a parameter.
@@ -74,8 +83,13 @@ impl CacheLayer {
     }
 
     /// The storage's name.
-    pub fn storage(&self) -> &str {
-        &self.storage
+    pub fn storage(&self) -> &'static str {
+        self.storage.name
+    }
+
+    /// What the storage declares.
+    pub fn layout(&self) -> &'static StorageLayout {
+        self.storage
     }
 
     /// All parameters as they were given.
@@ -83,9 +97,23 @@ impl CacheLayer {
         &self.params
     }
 
-    /// The parameter of that name; the last one counts.
-    pub fn param(&self, name: &str) -> Option<&Param> {
-        self.params.iter().rev().find(|(n, _)| n == name).map(|(_, value)| value)
+    /// The parameter of that name, the last one that was given; else the storage's default.
+    pub fn param(&self, name: &str) -> Option<Param> {
+        let given = self.params.iter().rev().find(|(own, _)| own == name);
+        given.map(|(_, value)| value.clone()).or_else(|| {
+            self.storage.param(name)?.default.map(|default| match default {
+                ParamDefault::Int(value) => Param::Int(value),
+                ParamDefault::Flag(value) => Param::Flag(value),
+                ParamDefault::Word(word) => Param::Text(word.to_owned()),
+            })
+        })
+    }
+
+    fn wrong<T>(&self, name: &str, expected: impl Into<String>) -> Result<T> {
+        let found =
+            self.param(name).map_or_else(|| "nothing".to_owned(), |value| value.to_string());
+        let what = format!("cache layer {:?}: {name}", self.storage.name);
+        Err(Error::input(what, expected.into(), found))
     }
 
     /// A length or count from 1 to 2^30.
@@ -93,34 +121,71 @@ impl CacheLayer {
     /// # Errors
     /// When it is absent, not an integer or out of range.
     pub fn length(&self, name: &str) -> Result<i32> {
-        let wrong = |found: String| {
-            Error::input(
-                format!("cache layer {:?}: {name}", self.storage),
-                "an integer from 1 to 2^30",
-                found,
-            )
-        };
-        match self.param(name) {
-            Some(Param::Int(value)) => i32::try_from(*value)
-                .ok()
-                .filter(|v| (1..=1 << 30).contains(v))
-                .ok_or_else(|| wrong(value.to_string())),
-            Some(other) => Err(wrong(other.to_string())),
-            None => Err(wrong("nothing".into())),
-        }
-    }
-
-    /// A switch; absent is false.
-    pub fn flag(&self, name: &str) -> bool {
-        matches!(self.param(name), Some(Param::Flag(true)))
-    }
-
-    /// A word; absent is `None`.
-    pub fn word(&self, name: &str) -> Option<&str> {
-        match self.param(name) {
-            Some(Param::Text(text)) => Some(text),
+        let length = match self.param(name) {
+            Some(Param::Int(value)) => i32::try_from(value).ok(),
             _ => None,
+        };
+        match length.filter(|value| (1..=1 << 30).contains(value)) {
+            Some(value) => Ok(value),
+            None => self.wrong(name, "an integer from 1 to 2^30"),
         }
+    }
+
+    /// A switch.
+    ///
+    /// # Errors
+    /// When it is absent or none.
+    pub fn flag(&self, name: &str) -> Result<bool> {
+        match self.param(name) {
+            Some(Param::Flag(flag)) => Ok(flag),
+            _ => self.wrong(name, "true or false"),
+        }
+    }
+
+    /// The value that stands where the parameter's word does in the storage's list.
+    ///
+    /// # Errors
+    /// When it is absent or none of the storage's words.
+    pub fn pick<T: Copy>(&self, name: &str, values: &[T]) -> Result<T> {
+        let words = match self.storage.param(name).map(|param| param.kind) {
+            Some(ParamKind::Words(words)) => words,
+            _ => &[],
+        };
+        let place = match self.param(name) {
+            Some(Param::Text(text)) => words.iter().position(|word| *word == text),
+            _ => None,
+        };
+        match place.and_then(|place| values.get(place)) {
+            Some(value) => Ok(*value),
+            None => self.wrong(name, format!("one of {}", words.join(", "))),
+        }
+    }
+
+    /// Checks what was given against what the storage takes.
+    ///
+    /// # Errors
+    /// Names the first parameter that the storage does not know, that is missing, or that is of
+    /// another type.
+    pub fn check(&self) -> Result<()> {
+        for (name, value) in &self.params {
+            if self.storage.param(name).is_none() {
+                let known: Vec<&str> = self.storage.params.iter().map(|own| own.name).collect();
+                let expected = match known.as_slice() {
+                    [] => "no parameter".to_owned(),
+                    known => format!("a parameter among {}", known.join(", ")),
+                };
+                let what = format!("cache layer {:?}", self.storage.name);
+                return Err(Error::input(what, expected, format!("{name} = {value}")));
+            }
+        }
+        for param in self.storage.params {
+            match param.kind {
+                ParamKind::Int => self.length(param.name).map(drop)?,
+                ParamKind::Flag => self.flag(param.name).map(drop)?,
+                ParamKind::Words(words) => self.pick(param.name, words).map(drop)?,
+            }
+        }
+        Ok(())
     }
 }
 

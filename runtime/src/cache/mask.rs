@@ -3,7 +3,7 @@ use mlx_rs::Array;
 use super::rule::Rule;
 use super::timeline::Timeline;
 use super::window::HOLE;
-use crate::{Result, array, ops};
+use crate::{Error, Result, array, ops};
 
 /// What the queries of a pass see of the fetched columns.
 #[derive(Debug, Clone)]
@@ -53,10 +53,22 @@ impl Columns {
     }
 }
 
+/// All that a mask is made from, the beginnings of rows aside, which a pass does not change.
+#[derive(Debug, PartialEq)]
+struct Key {
+    rule: Rule,
+    columns: Columns,
+    time: i32,
+    n: i32,
+}
+
 /// The masks of one pass, made when first asked for and shared by its layers.
 #[derive(Debug, Default)]
 pub struct MaskPool {
-    made: Vec<(Rule, Columns, Array)>,
+    made: Vec<(Key, Array)>,
+    /// Masks of the pass in which flagged tokens see each other both ways.
+    both: Vec<(Rule, Array)>,
+    flags: Option<Array>,
     causal: Option<(i32, i32, Array)>,
 }
 
@@ -73,12 +85,50 @@ impl MaskPool {
         if let Some(mask) = plain(rule, columns, line, n) {
             return Ok(mask);
         }
-        let known = self.made.iter().find(|(r, c, _)| r == rule && c == columns);
-        if let Some((_, _, mask)) = known {
+        let key = Key { rule: rule.clone(), columns: columns.clone(), time: line.time, n };
+        if let Some((_, mask)) = self.made.iter().find(|(known, _)| *known == key) {
             return Ok(Mask::Array(mask.clone()));
         }
         let mask = build(rule, columns, line, n)?;
-        self.made.push((rule.clone(), columns.clone(), mask.clone()));
+        self.made.push((key, mask.clone()));
+        Ok(Mask::Array(mask))
+    }
+
+    /// A pool for a pass in which tokens with a flag, bool [B, L], see each other both ways.
+    pub(crate) fn flagged(flags: Array) -> Self {
+        MaskPool { flags: Some(flags), ..Self::default() }
+    }
+
+    /// The flags of the pass.
+    pub(crate) fn flags(&self) -> Option<&Array> {
+        self.flags.as_ref()
+    }
+
+    /// The mask for the first `n` columns, in which flagged tokens see each other both ways: those
+    /// of the pass, or of `flags`.
+    pub(super) fn both_ways(
+        &mut self,
+        rule: &Rule,
+        line: &Timeline,
+        n: i32,
+        flags: Option<&Array>,
+    ) -> Result<Mask> {
+        let columns = Columns::Run { start: 0, end: n };
+        let build = |flags: &Array| -> Result<Array> {
+            let (queries, keys) = (ops::expand(flags, 2)?, ops::expand(flags, 1)?);
+            let pairs = ops::expand(&ops::logical_and(&queries, &keys)?, 1)?;
+            ops::logical_or(&build(rule, &columns, line, n)?, &pairs)
+        };
+        let own = match (flags, &self.flags) {
+            (Some(flags), _) => return build(flags).map(Mask::Array),
+            (None, Some(own)) => own,
+            (None, None) => return Err(Error::cache("a pass without flags")),
+        };
+        if let Some((_, mask)) = self.both.iter().find(|(known, _)| known == rule) {
+            return Ok(Mask::Array(mask.clone()));
+        }
+        let mask = build(own)?;
+        self.both.push((rule.clone(), mask.clone()));
         Ok(Mask::Array(mask))
     }
 

@@ -6,6 +6,7 @@
 //! column `t` of row `b` holds position `t - pad[b]`, so that every layer, mask and rope offset
 //! follows from one [`Timeline`].
 //!
+//! What a layer remembers is declared: each document of specs/cache is one static of [`storages`].
 //! Three things are kept apart, so that each is written once: where columns lie (one buffer, a
 //! window, pages, rows of their own), how they are written ([`Code`]), and what a query sees of
 //! them ([`Rule`]).
@@ -27,7 +28,10 @@ mod rowwise;
 mod rule;
 mod set;
 mod state;
+#[rustfmt::skip]
+pub mod storages;
 mod timeline;
+mod token_reads;
 mod token_rows;
 mod tokens;
 mod window;
@@ -39,17 +43,19 @@ pub use bind::{
 pub use codec::{Code, Codes};
 pub(crate) use kernels::lowest;
 pub use layer::{CacheLayer, Param, Slot};
-pub use layout::{Choice, Coding, Growth, Pages, STORAGES, StateLayout, StorageLayout};
+pub use layout::{
+    Choice, Coding, Growth, MaxKv, Paged, PagingKind, ParamDefault, ParamKind, ParamLayout,
+    Reading, SchemeKind, StateLayout, StorageLayout,
+};
 pub use mask::{Mask, MaskPool};
 pub use persist::{Identity, PersistError};
 pub use plan::{CachePlan, LayerSize, PlanOptions};
-pub use read::{Read, Scores};
+pub use read::{Read, Scores, Stored};
 pub use rule::{Condition, Rule, Term};
 pub use set::{CacheSet, LayerCache};
 pub use state::{Replay, StateCache, StatePart};
 pub use timeline::{Offset, Timeline};
-pub(crate) use tokens::Span;
-pub use tokens::TokenCache;
+pub use tokens::{Span, TokenCache};
 
 #[cfg(test)]
 mod tests;

@@ -2,13 +2,14 @@ use mlx_rs::Array;
 
 use super::planes::{self, Planes};
 use super::timeline::Timeline;
-use crate::{Error, Result, array, ops};
+use crate::{Error, Result, ops};
 
 /// Columns in pages of a shared arena. Each row has a table of pages and counts its own positions,
-/// so that padding takes no room.
+/// so that padding takes no room. Pages lie one after the other along the axis of positions: pages
+/// in a row are read as they lie, and only scattered ones are gathered.
 #[derive(Debug, Clone)]
 pub(super) struct PagedStore {
-    /// Pages [pages, .., block, ..]: planes with the page in place of the row.
+    /// Planes of one row: [1, .., pages · block, ..].
     arenas: Planes,
     pages: i32,
     /// Pages nobody uses, the lowest last.
@@ -22,6 +23,12 @@ pub(super) struct PagedStore {
 struct Row {
     table: Vec<i32>,
     len: i32,
+}
+
+impl Row {
+    fn in_a_row(&self) -> bool {
+        self.table.windows(2).all(|pair| matches!(pair, [a, b] if a + 1 == *b))
+    }
 }
 
 impl PagedStore {
@@ -59,7 +66,8 @@ impl PagedStore {
             let len = self.rows.get(b).map_or(0, |row| row.len);
             let within = len % self.block;
             if within == 0 {
-                let page = self.take_page(new)?;
+                let last = self.rows.get(b).and_then(|row| row.table.last().copied());
+                let page = self.take_page(new, last.map_or(0, |page| page + 1))?;
                 if let Some(row) = self.rows.get_mut(b) {
                     row.table.push(page);
                 }
@@ -68,14 +76,7 @@ impl PagedStore {
             let page = self.rows.get(b).and_then(|row| row.table.last().copied()).unwrap_or(0);
             let part = planes::view(new, self.axis, at, at + n)?;
             let part = planes::view(&part, 0, b as i32, b as i32 + 1)?;
-            for (arena, part) in self.arenas.iter_mut().zip(&part) {
-                // The arena leaves its place while it is written: one reference.
-                let old = std::mem::replace(arena, Array::from_bool(false));
-                let (mut start, mut stop) = (vec![0; part.ndim()], part.shape().to_vec());
-                (start[0], stop[0]) = (page, page + 1);
-                (start[self.axis], stop[self.axis]) = (within, within + n);
-                *arena = array::slice_update(old, part, &start, &stop)?;
-            }
+            planes::write(&mut self.arenas, &part, self.axis, page * self.block + within)?;
             if let Some(row) = self.rows.get_mut(b) {
                 row.len += n;
             }
@@ -84,27 +85,28 @@ impl PagedStore {
         Ok(())
     }
 
-    /// A free page; the arenas grow by half when there is none.
-    fn take_page(&mut self, like: &[Array]) -> Result<i32> {
+    /// A free page, `wanted` if it is free; the arenas grow by half when there is none.
+    fn take_page(&mut self, like: &[Array], wanted: i32) -> Result<i32> {
         if self.free.is_empty() {
             let pages = (self.pages + (self.pages / 2).max(1)).max(1);
+            let used = self.pages * self.block;
             let source = if self.arenas.is_empty() { like } else { &self.arenas };
+            let capacity = pages
+                .checked_mul(self.block)
+                .ok_or_else(|| Error::cache("more pages than positions"))?;
             let mut arenas = Vec::with_capacity(source.len());
             for plane in source {
-                let mut shape = plane.shape().to_vec();
-                (shape[0], shape[self.axis]) = (pages - self.pages, self.block);
-                let fresh = mlx_rs::ops::zeros_dtype(&shape, plane.dtype())?;
-                arenas.push(if self.arenas.is_empty() {
-                    fresh
-                } else {
-                    ops::concat(&[plane, &fresh], 0)?
-                });
+                let one = planes::columns(plane, 0, 0, 1)?;
+                arenas.push(planes::grown(&one, self.axis, used, capacity)?);
             }
             self.arenas = arenas;
             self.free.extend((self.pages..pages).rev());
             self.pages = pages;
         }
-        self.free.pop().ok_or_else(|| Error::cache("no free page"))
+        match self.free.iter().position(|page| *page == wanted) {
+            Some(at) => Ok(self.free.remove(at)),
+            None => self.free.pop().ok_or_else(|| Error::cache("no free page")),
+        }
     }
 
     /// The columns up to `time`, zeros where a row has none.
@@ -112,14 +114,14 @@ impl PagedStore {
         if self.arenas.is_empty() {
             return Err(Error::cache("pages without a column"));
         }
-        if self.rows.iter().all(|row| row.len == time) {
-            let tables: Vec<&Row> = self.rows.iter().collect();
-            return self.gather(&tables, time);
+        if let [row] = self.rows.as_slice()
+            && row.len == time
+        {
+            return self.read(row);
         }
         let mut parts: Vec<Planes> = Vec::with_capacity(self.rows.len());
         for row in &self.rows {
             let front = time - row.len;
-
             parts.push(if row.len == 0 {
                 self.arenas
                     .iter()
@@ -130,7 +132,7 @@ impl PagedStore {
                     })
                     .collect::<Result<_>>()?
             } else {
-                self.gather(&[row], row.len)?
+                self.read(row)?
                     .iter()
                     .map(|x| ops::pad(x, self.axis as i32, front, 0))
                     .collect::<Result<_>>()?
@@ -144,22 +146,19 @@ impl PagedStore {
         Ok(joined)
     }
 
-    /// The first `len` columns of rows that have as many pages.
-    fn gather(&self, rows: &[&Row], len: i32) -> Result<Planes> {
-        let pages = rows.first().map_or(0, |row| row.table.len()) as i32;
-        let index: Vec<i32> = rows.iter().flat_map(|row| row.table.iter().copied()).collect();
-        let index = Array::from_slice(&index, &[rows.len() as i32, pages]);
-        let axis = self.axis as i32;
-        let one = |arena: &Array| -> Result<Array> {
-            // [B, pages, .., block, ..] -> [B, .., pages, block, ..] -> [B, .., pages · block, ..]
-            let taken = ops::take(arena, &index, 0)?;
-            let mut axes: Vec<i32> = (0..taken.ndim() as i32).filter(|&a| a != 1).collect();
-            axes.insert(self.axis, 1);
-            let taken = ops::transpose(&taken, &axes)?;
-            let flat = ops::flatten(&taken, axis, axis + 1)?;
-            planes::columns(&flat, self.axis, 0, len)
-        };
-        self.arenas.iter().map(one).collect()
+    /// The columns of a row: a view where its pages lie one after the other, else a copy.
+    fn read(&self, row: &Row) -> Result<Planes> {
+        if row.in_a_row() {
+            let start = row.table.first().map_or(0, |page| page * self.block);
+            return planes::view(&self.arenas, self.axis, start, start + row.len);
+        }
+        let columns: Vec<i32> = row
+            .table
+            .iter()
+            .flat_map(|page| (0..self.block).map(move |i| page * self.block + i))
+            .take(row.len as usize)
+            .collect();
+        planes::pick(&self.arenas, self.axis, &columns)
     }
 
     /// Forgets the last `n` positions of row `b`.
@@ -187,7 +186,7 @@ impl PagedStore {
     }
 
     /// Keeps these rows, in this order.
-    pub fn filter(&mut self, keep: &[usize]) {
+    pub fn filter(&mut self, keep: &[usize]) -> Result<()> {
         let rows: Vec<Row> = keep.iter().filter_map(|&b| self.rows.get(b).cloned()).collect();
         for (b, row) in self.rows.iter().enumerate() {
             if !keep.contains(&b) {
@@ -196,6 +195,13 @@ impl PagedStore {
         }
         self.free.sort_unstable_by(|a, b| b.cmp(a));
         self.rows = rows;
+        // A row that is left alone is read at every token from now on.
+        if let [row] = self.rows.as_slice()
+            && !row.in_a_row()
+        {
+            *self = self.extract(0)?;
+        }
+        Ok(())
     }
 
     /// Adds the rows of another store behind its own, `count` of them.
@@ -207,7 +213,7 @@ impl PagedStore {
         self.rows.extend(vec![Row::default(); count]);
         for (i, row) in other.rows.iter().enumerate() {
             if row.len > 0 {
-                let columns = other.gather(&[row], row.len)?;
+                let columns = other.read(row)?;
                 self.append_from(&columns, first + i, row.len)?;
             }
         }
@@ -243,7 +249,7 @@ impl PagedStore {
         if let Some(row) = self.rows.get(b)
             && row.len > 0
         {
-            let columns = self.gather(&[row], row.len)?;
+            let columns = self.read(row)?;
             alone.append_row(&columns, 0, 0, row.len)?;
         }
         Ok(alone)
@@ -252,7 +258,7 @@ impl PagedStore {
     /// The columns of row `b`; `None` when it has none.
     pub fn row(&self, b: usize) -> Result<Option<Planes>> {
         match self.rows.get(b) {
-            Some(row) if row.len > 0 => self.gather(&[row], row.len).map(Some),
+            Some(row) if row.len > 0 => self.read(row).map(Some),
             _ => Ok(None),
         }
     }

@@ -3,14 +3,16 @@ use std::sync::Arc;
 use super::append::AppendStore;
 use super::codec::{Code, Codes};
 use super::kernels::{Kernel, Kernels};
-use super::layer::{CacheLayer, Param};
-use super::layout::{Choice, Coding, Growth, Pages, STORAGES, StorageLayout};
+use super::layer::CacheLayer;
+use super::layout::{Choice, Coding, Growth, MaxKv, Paged, PagingKind, Reading, StorageLayout};
 use super::paged::PagedStore;
+use super::rule::Rule;
 use super::set::{CacheSet, LayerCache};
 use super::state::StateCache;
 use super::tokens::{Conversion, Kind, Store, TokenCache};
 use super::window::WindowStore;
 use crate::array::dtype_bytes;
+use crate::backend::Backend;
 use crate::composition::{AffineKernels, Composition, KvScheme, Start};
 use crate::graph::Autoregressive;
 use crate::pass::{Padding, Pass, Phase};
@@ -24,11 +26,9 @@ const KV4_HEAD: i32 = 256;
 
 /// What a graph and a caller add to a plan.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct PlanOptions<'a> {
+pub struct PlanOptions {
     /// Whether layers that keep all positions may keep them in pages.
     pub paging: bool,
-    /// Storages besides the built-in ones.
-    pub storages: &'a [StorageLayout],
 }
 
 /// How the caches of a graph are made, resolved once at load.
@@ -70,32 +70,27 @@ impl CachePlan {
     /// Resolves what each layer declares, all in the activations' type and in one buffer each.
     ///
     /// # Errors
-    /// Names an unknown storage or a missing parameter.
+    /// Names a parameter that is missing or unknown.
     pub fn new(layers: &[CacheLayer]) -> Result<CachePlan> {
-        let plain = Settings { kv: &KvScheme::Bf16, block: None, max_kv: None };
-        Self::resolve(layers, &plain, PlanOptions::default())
+        Self::resolve(layers, &Settings::PLAIN, PlanOptions::default())
     }
 
     /// Resolves what each layer declares under a composition.
     ///
     /// # Errors
-    /// Names the layer whose storage is unknown, lacks a parameter, or cannot be kept so.
+    /// Names the layer whose storage lacks a parameter or cannot be kept so.
     pub fn compose(
         layers: &[CacheLayer],
         composition: &Composition,
-        options: PlanOptions<'_>,
+        options: PlanOptions,
     ) -> Result<CachePlan> {
         let paging = composition.paged_kv.as_ref();
-        if paging.is_some_and(|p| p.direct) {
-            return Err(Error::Unsupported(format!(
-                "paged KV: no kernel reads pages directly on {}",
-                composition.device
-            )));
-        }
         let settings = Settings {
             kv: &composition.kv,
-            block: paging.map(|p| p.block_size as i32),
+            paging: composition.paging(),
+            block: paging.map_or(1, |p| p.block_size as i32),
             max_kv: composition.max_kv.map(|w| w as i32),
+            device: &composition.device,
         };
         Self::resolve(layers, &settings, options)
     }
@@ -103,16 +98,11 @@ impl CachePlan {
     /// As [`CachePlan::compose`] for a graph whose weights are loaded: one token is passed through
     /// it without being computed, which tells what each layer stores. Sizes are known then, and a
     /// layer that cannot be kept as the composition says is refused here.
-    pub fn bind(
-        graph: &dyn Autoregressive,
-        composition: &Composition,
-        storages: &[StorageLayout],
-    ) -> Result<CachePlan> {
+    pub fn bind(graph: &dyn Autoregressive, composition: &Composition) -> Result<CachePlan> {
         let layers = graph.cache_layers();
-        let options = PlanOptions { paging: graph.cache_paging(), storages };
+        let options = PlanOptions { paging: graph.cache_paging() };
         let mut plan = Self::compose(layers, composition, options)?;
-        let plain = Settings { kv: &KvScheme::Bf16, block: None, max_kv: None };
-        let mut probe = Self::resolve(layers, &plain, options)?.make();
+        let mut probe = Self::resolve(layers, &Settings::PLAIN, options)?.make();
         let ids = Array::from_slice(&[0_i32], &[1, 1]);
         let mut pass = Pass::begin(&mut probe, Phase::Decode, &ids, Padding::default())?;
         graph.hidden(&mut pass, &ids)?;
@@ -181,7 +171,7 @@ impl CachePlan {
     fn resolve(
         layers: &[CacheLayer],
         settings: &Settings<'_>,
-        options: PlanOptions<'_>,
+        options: PlanOptions,
     ) -> Result<CachePlan> {
         let one = |(cache, layer)| {
             recipe(cache, layer, settings, options).map_err(|error| match error {
@@ -199,54 +189,62 @@ impl CachePlan {
 /// The part of a composition that caches look at.
 struct Settings<'a> {
     kv: &'a KvScheme,
-    block: Option<i32>,
+    paging: PagingKind,
+    block: i32,
     max_kv: Option<i32>,
+    device: &'a str,
 }
 
-fn storage<'s>(name: &str, options: PlanOptions<'s>) -> Result<&'s StorageLayout> {
-    let found = options.storages.iter().chain(STORAGES).find(|s| s.name == name);
-    found.ok_or_else(|| Error::Unsupported(format!("no storage {name:?}")))
+impl Settings<'static> {
+    /// All in the activations' type and in one buffer each.
+    const PLAIN: Self = Settings {
+        kv: &KvScheme::Bf16,
+        paging: PagingKind::Off,
+        block: 1,
+        max_kv: None,
+        device: "",
+    };
 }
 
 fn recipe(
     cache: usize,
     layer: &CacheLayer,
     settings: &Settings<'_>,
-    options: PlanOptions<'_>,
+    options: PlanOptions,
 ) -> Result<Recipe> {
+    layer.check()?;
     let cut;
-    let layer = match settings.max_kv {
-        // All positions become the last so many, before the table is asked.
-        Some(window) if layer.storage() == "full" => {
-            cut = CacheLayer::new("sliding").with("window", window);
+    let layer = match (settings.max_kv, layer.layout().max_kv) {
+        (None, _) | (_, MaxKv::Unchanged) => layer,
+        // Before the table is asked.
+        (Some(positions), MaxKv::Becomes { storage, param }) => {
+            cut = CacheLayer::new(storage).with(param, positions);
             &cut
         }
-        Some(_) if layer.storage() == "latent" => {
-            return Err(Error::Unsupported("latents cannot be cut down to a window".into()));
-        }
-        _ => layer,
+        (Some(_), MaxKv::Refuse(why)) => return Err(Error::Unsupported(why.into())),
     };
-    let layout = storage(layer.storage(), options)?;
-    let pages = match settings.block {
+    let layout = layer.layout();
+    let paging = match layout.paged {
+        Paged::Always => settings.paging,
+        Paged::Declared if options.paging => settings.paging,
         // A graph that declares no paging keeps these layers unpaged by its own word.
-        Some(_) if options.paging || layer.storage() == "latent" => Pages::Yes,
-        _ => Pages::No,
+        Paged::Declared | Paged::Never => PagingKind::Off,
     };
     let scheme = settings.kv.at(cache);
-    let (coding, pages) = match (layout.compose)(scheme.kind(), pages) {
-        Choice::Store(coding, pages) => (coding, pages),
-        Choice::Refuse(why) => return Err(Error::Unsupported(why.to_owned())),
+    let (coding, pages, read) = match (layout.compose)(layer, scheme.kind(), paging)? {
+        Choice::Store { coding, pages, read } => (coding, pages, read),
+        Choice::Refuse(why) => {
+            return Err(Error::Unsupported(why.replace("{device}", settings.device)));
+        }
     };
-    let place = match (layout.growth, pages, settings.block) {
-        (Growth::States, ..) => return Ok(Recipe::States),
-        (Growth::Nothing, ..) => return Ok(Recipe::Nothing),
-        (Growth::Append { .. }, Pages::Yes, Some(block)) => Place::Pages { block },
-        (Growth::Append { step }, ..) => Place::Append { step },
-        (Growth::Window { step, most, .. }, ..) => Place::Window { step, most: most(layer)? },
-    };
-    let rule = match layout.growth {
-        Growth::Window { visible, .. } => visible(layer)?,
-        _ => super::Rule::All,
+    let (place, rule) = match layout.growth {
+        Growth::States => return Ok(Recipe::States),
+        Growth::Nothing => return Ok(Recipe::Nothing),
+        Growth::Append { .. } if pages => (Place::Pages { block: settings.block }, Rule::All),
+        Growth::Append { step } => (Place::Append { step }, Rule::All),
+        Growth::Window { step, visible, most } => {
+            (Place::Window { step, most: most(layer)? }, visible(layer)?)
+        }
     };
     let target = codes(layout, coding, &scheme);
     let plain = Codes::plain(layout.states.len());
@@ -258,14 +256,15 @@ fn recipe(
             (plain, Some(Conversion { start, codes: target }))
         }
     };
-    let kv4 = layer.flag("kv4_head256")
-        && matches!(scheme, KvScheme::Affine { bits: 4, group_size: 64, .. });
+    let kv4 =
+        read == Reading::Kv4 && matches!(scheme, KvScheme::Affine { bits: 4, group_size: 64, .. });
     let kind = Kind {
-        signature: layout.signature,
+        layout,
         axis: layout.states.first().map_or(2, |s| s.axis),
         rule,
-        kernels: kernels(layer, &scheme, coding, kv4)?,
-        deferred: layer.word("turbo_quant") == Some("deferred"),
+        kernels: kernels(layer, &scheme, read, kv4)?,
+        deferred: read == Reading::Rotated,
+        decode_tile: Backend::current()?.policy().decode_tile,
     };
     Ok(Recipe::Tokens { kind: Arc::new(kind), place, codes, later, kv4 })
 }
@@ -280,8 +279,8 @@ fn start(scheme: &KvScheme) -> Start {
 }
 
 fn codes(layout: &StorageLayout, coding: Coding, scheme: &KvScheme) -> Codes {
-    let one = |(i, quantised): (usize, bool)| match (coding, scheme) {
-        _ if !quantised => Code::Plain,
+    let one = |(i, coded): (usize, bool)| match (coding, scheme) {
+        _ if !coded => Code::Plain,
         (Coding::Affine, KvScheme::Affine { bits, group_size, .. }) => {
             // Both are small: the composition was checked.
             Code::Affine { bits: *bits as i32, group_size: *group_size as i32 }
@@ -295,18 +294,18 @@ fn codes(layout: &StorageLayout, coding: Coding, scheme: &KvScheme) -> Codes {
         }
         _ => Code::Plain,
     };
-    Codes(layout.states.iter().map(|s| s.quantised).enumerate().map(one).collect())
+    Codes(layout.states.iter().map(|s| s.coded).enumerate().map(one).collect())
 }
 
 /// The kernels for one row and for several.
 fn kernels(
     layer: &CacheLayer,
     scheme: &KvScheme,
-    coding: Coding,
+    read: Reading,
     kv4: bool,
 ) -> Result<[Kernels; 2]> {
-    let scheme_kernels = match (coding, scheme) {
-        (Coding::Affine, KvScheme::Affine { kernels, .. }) => match kernels {
+    let by_scheme = match scheme {
+        KvScheme::Affine { kernels, .. } => match kernels {
             AffineKernels::Unfused => Kernels::WHOLE,
             AffineKernels::Tiled => {
                 let tile = Kernel::Tiled(TILE);
@@ -316,32 +315,24 @@ fn kernels(
         },
         _ => Kernels::WHOLE,
     };
-    if kv4 {
-        let block = match layer.param("kv4_decode_block") {
-            Some(_) => layer.length("kv4_decode_block")?,
-            None => TILE,
-        };
-        let own = Kernels {
-            decode: Kernel::Tiled(block),
-            window: Kernel::Folded,
-            masked: scheme_kernels.masked,
-        };
-        return Ok([own, scheme_kernels]);
-    }
-    match layer.param("window_read") {
-        None => {}
-        Some(Param::Text(word)) if word == "sdpa" => {}
-        // Folding is a way to read plain keys and values.
-        Some(Param::Text(word)) if word == "folded" && coding == Coding::Plain => {
-            let own = Kernels { window: Kernel::Folded, ..Kernels::WHOLE };
-            return Ok([own, Kernels::WHOLE]);
+    Ok(match read {
+        Reading::Scheme => [by_scheme; 2],
+        Reading::Kv4 if kv4 => {
+            let own = Kernels {
+                decode: Kernel::Tiled(layer.length("kv4_decode_block")?),
+                window: Kernel::Folded,
+                masked: by_scheme.masked,
+            };
+            [own, by_scheme]
         }
-        Some(Param::Text(word)) if word == "folded" => {}
-        Some(other) => {
-            return Err(Error::input("window_read", "\"sdpa\" or \"folded\"", other.to_string()));
-        }
-    }
-    Ok([scheme_kernels; 2])
+        Reading::Kv4 => [by_scheme; 2],
+        Reading::Folded => [Kernels { window: Kernel::Folded, ..Kernels::WHOLE }, Kernels::WHOLE],
+        Reading::Nothing
+        | Reading::Sdpa
+        | Reading::Decoded
+        | Reading::Rotated
+        | Reading::Latent => [Kernels::WHOLE; 2],
+    })
 }
 
 /// What a layer takes, from what the plain probe stored for one token.
@@ -349,6 +340,7 @@ fn size(cache: usize, recipe: &Recipe, probe: &LayerCache) -> Result<LayerSize> 
     match (recipe, probe) {
         (Recipe::Tokens { kind, place, codes, later, kv4 }, LayerCache::Tokens(stored)) => {
             let codes = later.as_ref().map_or(codes, |l| &l.codes);
+            check_shapes(cache, kind.layout, &stored.arrays())?;
             let mut per_token = 0;
             for (code, x) in codes.0.iter().zip(stored.arrays()) {
                 let width = x.dim(-1);
@@ -377,6 +369,37 @@ fn size(cache: usize, recipe: &Recipe, probe: &LayerCache) -> Result<LayerSize> 
         (Recipe::Nothing, _) => Ok(LayerSize::default()),
         _ => Err(Error::cache(format!("layer {cache} is not what its plan says"))),
     }
+}
+
+/// What mixers store is what the storage declares: as many arrays, and one size for each name.
+fn check_shapes(cache: usize, layout: &StorageLayout, stored: &[&Array]) -> Result<()> {
+    let wrong = |expected: String, found: String| {
+        let what = format!("cache of layer {cache}, storage {:?}", layout.name);
+        Err(Error::input(what, expected, found))
+    };
+    if !(layout.required()..=layout.states.len()).contains(&stored.len()) {
+        let names: Vec<&str> = layout.states.iter().map(|state| state.name).collect();
+        return wrong(names.join(", "), format!("{} arrays a token", stored.len()));
+    }
+    let mut sizes: Vec<(&str, i32)> = Vec::new();
+    for (state, x) in layout.states.iter().zip(stored) {
+        let expected = || format!("{} [{}]", state.name, state.axes.join(", "));
+        if x.ndim() != state.axes.len() {
+            return wrong(expected(), format!("{:?}", x.shape()));
+        }
+        for (&name, &n) in state.axes.iter().zip(x.shape()) {
+            match sizes.iter().find(|(known, _)| *known == name) {
+                _ if matches!(name, "B" | "S") => {}
+                None => sizes.push((name, n)),
+                Some((_, known)) if *known == n => {}
+                Some((_, known)) => {
+                    let found = format!("{:?} where {name} is {known}", x.shape());
+                    return wrong(expected(), found);
+                }
+            }
+        }
+    }
+    Ok(())
 }
 
 impl Recipe {

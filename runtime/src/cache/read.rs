@@ -1,9 +1,10 @@
 use mlx_rs::Array;
 use mlx_rs::fast::{ScaledDotProductAttentionMask, scaled_dot_product_attention};
 
-use super::codec::unrotate;
-use super::kernels::{self, Kernel};
+use super::codec::{Code, unrotate};
+use super::kernels::{self, Kernel, Operand};
 use super::mask::{Mask, MaskPool};
+use super::planes::Planes;
 use crate::array::Quantisation;
 use crate::{Result, ops};
 
@@ -20,8 +21,9 @@ pub struct Read {
 pub(super) enum Source {
     /// Keys [B, K, S, D] and values [B, K, S, E].
     Plain { keys: Array, values: Array },
-    /// The same with values in the turbo codec's rotated form: the result is turned back.
-    Rotated { keys: Array, values: Array },
+    /// Both as planes of a code and decoded tile by tile; `rotated`: values stay in the turbo
+    /// codec's rotated form, and the result is turned back.
+    Coded { keys: (Code, Planes), values: (Code, Planes), rotated: bool },
     /// Both as packed numbers, scales and biases.
     Affine { keys: [Array; 3], values: [Array; 3], quantisation: [Quantisation; 2] },
     /// One read for each query.
@@ -61,10 +63,10 @@ impl Read {
                     None => scaled_dot_product_attention(q, keys, values, scale, None, sinks)?,
                 })
             }
-            Source::Plain { .. } | Source::Affine { .. } => {
+            Source::Plain { .. } | Source::Affine { .. } | Source::Coded { rotated: false, .. } => {
                 kernels::attend(&self.source, &self.mask, self.kernel, masks, q, scores)
             }
-            Source::Rotated { .. } => {
+            Source::Coded { .. } => {
                 let y = kernels::attend(&self.source, &self.mask, self.kernel, masks, q, scores)?;
                 ops::cast_like(&unrotate(&y)?, &y)
             }
@@ -100,4 +102,53 @@ fn rowwise(rows: &[(Option<Read>, i32, i32)], q: &Array, scores: Scores<'_>) -> 
     };
     let parts: Vec<&Array> = parts.iter().map(|y| y.as_ref().unwrap_or(&like)).collect();
     ops::concat(&parts, 0)
+}
+
+/// One of the arrays that a layer stores, [B, S, ..], as it is kept.
+#[derive(Debug, Clone)]
+pub struct Stored {
+    pub(super) code: Code,
+    pub(super) planes: Planes,
+}
+
+impl Stored {
+    /// Columns, S.
+    pub fn columns(&self) -> i32 {
+        self.planes.first().map_or(0, |x| x.dim(1))
+    }
+
+    /// The array itself.
+    pub fn decoded(&self) -> Result<Array> {
+        self.code.decode(&self.planes, false)
+    }
+
+    /// For each row the columns of `index` [B, N, 1].
+    pub fn picked(&self, index: &Array) -> Result<Array> {
+        let planes: Planes =
+            self.planes.iter().map(|x| ops::gather(x, index, 1)).collect::<Result<_>>()?;
+        self.code.decode(&planes, false)
+    }
+
+    /// Whether products are taken with what is stored, without decoding it.
+    pub fn packed(&self) -> bool {
+        self.code.quantisation().is_some()
+    }
+
+    /// `x @ selfᵀ` or `x @ self` for each head: x [B, H, L, ..] -> [B, H, L, ..].
+    pub fn product(&self, x: &Array, transpose: bool) -> Result<Array> {
+        let [b, h, l, width] = ops::shape4(x, "a product with stored rows")?;
+        let planes: Planes =
+            self.planes.iter().map(|x| ops::expand(x, 1)).collect::<Result<_>>()?;
+        let folded = ops::reshape(x, &[b, 1, h * l, width])?;
+        let range = (0, self.columns());
+        let product = match (planes.as_slice(), self.code.quantisation()) {
+            ([w, s, bias], Some(q)) => {
+                let planes = [w.clone(), s.clone(), bias.clone()];
+                Operand::Affine(&planes, q).product(&folded, transpose, range, None)?
+            }
+            _ => Operand::Coded(&planes, self.code, false)
+                .product(&folded, transpose, range, None)?,
+        };
+        ops::reshape(&product, &[b, h, l, product.dim(-1)])
+    }
 }

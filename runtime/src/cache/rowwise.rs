@@ -1,9 +1,11 @@
 use mlx_rs::Array;
 
+use super::codec::Code;
 use super::mask::{Mask, MaskPool};
-use super::read::{Read, Source};
+use super::read::{Read, Source, Stored};
 use super::timeline::Timeline;
-use super::tokens::{Span, TokenCache, whole};
+use super::token_reads::whole;
+use super::tokens::{Span, TokenCache};
 use crate::pass::Phase;
 use crate::{Result, ops};
 
@@ -47,10 +49,21 @@ impl RowStore {
         Ok(out)
     }
 
-    pub fn attend(&mut self, keys: &Array, values: &Array, span: &Span<'_>) -> Result<Read> {
+    /// As [`TokenCache::attend`], each row by itself; `flags` [B, L] as there.
+    pub fn attend(
+        &mut self,
+        keys: &Array,
+        values: &Array,
+        flags: Option<&Array>,
+        span: &Span<'_>,
+    ) -> Result<Read> {
         let rows = self.each(span, |cache, b, (start, end), own| {
-            let cut = |x: &Array| ops::slice(&ops::slice(x, 0, b, b + 1)?, 2, start, end);
-            cache.attend(&cut(keys)?, &cut(values)?, own, &mut MaskPool::default())
+            let row = |x: &Array, axis| ops::slice(&ops::slice(x, 0, b, b + 1)?, axis, start, end);
+            let mut masks = match flags {
+                Some(flags) => MaskPool::flagged(row(flags, 1)?),
+                None => MaskPool::default(),
+            };
+            cache.attend(&row(keys, 2)?, &row(values, 2)?, own, &mut masks)
         })?;
         Ok(whole(Source::Rows(rows), Mask::None))
     }
@@ -61,7 +74,7 @@ impl RowStore {
         arrays: &[&Array],
         span: &Span<'_>,
         masks: &mut MaskPool,
-    ) -> Result<(Vec<Array>, Mask)> {
+    ) -> Result<(Vec<Stored>, Mask)> {
         let time = span.line.time + span.n;
         let mut axis = 1;
         let rows = self.each(span, |cache, b, (start, end), own| {
@@ -71,7 +84,8 @@ impl RowStore {
                 .map(|x| ops::slice(&ops::slice(x, 0, b, b + 1)?, axis as i32, start, end))
                 .collect::<Result<_>>()?;
             let parts: Vec<&Array> = parts.iter().collect();
-            cache.store_and_fetch(&parts, own, &mut MaskPool::default()).map(|(planes, _)| planes)
+            let (stored, _) = cache.store_and_fetch(&parts, own, &mut MaskPool::default())?;
+            stored.iter().map(Stored::decoded).collect::<Result<Vec<_>>>()
         })?;
         let mut joined = Vec::with_capacity(arrays.len());
         for (i, x) in arrays.iter().enumerate() {
@@ -91,7 +105,8 @@ impl RowStore {
                     }
                 });
             }
-            joined.push(ops::concat(&column.iter().collect::<Vec<_>>(), 0)?);
+            let planes = vec![ops::concat(&column.iter().collect::<Vec<_>>(), 0)?];
+            joined.push(Stored { code: Code::Plain, planes });
         }
         let columns = super::mask::Columns::Run { start: 0, end: time };
         let mask = masks.mask(&super::rule::Rule::All, &columns, span.line, span.n)?;

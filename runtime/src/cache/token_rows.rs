@@ -27,7 +27,7 @@ impl TokenCache {
                 }
                 store.shift(-drop);
             }
-            Store::Paged(store) => store.filter(keep),
+            Store::Paged(store) => store.filter(keep)?,
             Store::Rows(store) => {
                 store.filter(keep);
                 return self.join_rows();

@@ -4,11 +4,11 @@ use mlx_rs::Array;
 
 use super::append::AppendStore;
 use super::codec::{Code, Codes};
-use super::kernels::{Kernel, Kernels};
-use super::mask::{Columns, Mask, MaskPool};
+use super::kernels::Kernels;
+use super::layout::StorageLayout;
+use super::mask::Columns;
 use super::paged::PagedStore;
 use super::planes::{self, Planes};
-use super::read::{Read, Source};
 use super::rowwise::RowStore;
 use super::rule::Rule;
 use super::timeline::Timeline;
@@ -26,8 +26,8 @@ pub(super) struct Conversion {
 /// What does not change about a layer's cache.
 #[derive(Debug, PartialEq)]
 pub(super) struct Kind {
-    /// The beginning of the signature.
-    pub signature: &'static str,
+    /// What the storage declares.
+    pub layout: &'static StorageLayout,
     /// Axis of tokens.
     pub axis: usize,
     /// What queries see.
@@ -36,6 +36,8 @@ pub(super) struct Kind {
     pub kernels: [Kernels; 2],
     /// Whether turbo values are read rotated.
     pub deferred: bool,
+    /// Positions that are decoded at a time.
+    pub decode_tile: i32,
 }
 
 /// Where columns lie.
@@ -59,10 +61,14 @@ pub struct TokenCache {
 
 /// Where a pass stands: columns before it, and the padding behind its tokens.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Span<'a> {
+pub struct Span<'a> {
+    /// The columns before the pass.
     pub line: &'a Timeline,
+    /// Padding behind each row's tokens; empty: none.
     pub right: &'a [i32],
+    /// Tokens a row, padding included.
     pub n: i32,
+    /// What the pass is for.
     pub phase: Phase,
 }
 
@@ -87,7 +93,7 @@ impl TokenCache {
     }
 
     /// Stores one array of each kind for the tokens of `span`.
-    fn append(&mut self, arrays: &[&Array], span: &Span<'_>) -> Result<()> {
+    pub(super) fn append(&mut self, arrays: &[&Array], span: &Span<'_>) -> Result<()> {
         let planes = self.codes.encode(arrays)?;
         match &mut self.store {
             Store::Append(store) => store.append(&planes),
@@ -99,7 +105,7 @@ impl TokenCache {
     }
 
     /// The stored planes and the times of their columns.
-    fn fetch(&self, time: i32) -> Result<(Planes, Columns)> {
+    pub(super) fn fetch(&self, time: i32) -> Result<(Planes, Columns)> {
         let all = Columns::Run { start: 0, end: time };
         Ok(match &self.store {
             Store::Append(store) => (store.fetch()?, all),
@@ -109,158 +115,8 @@ impl TokenCache {
         })
     }
 
-    /// Appends keys and values and reads what the phase's queries see.
-    pub(crate) fn attend(
-        &mut self,
-        keys: &Array,
-        values: &Array,
-        span: &Span<'_>,
-        masks: &mut MaskPool,
-    ) -> Result<Read> {
-        self.part_rows(span)?;
-        if let Store::Rows(store) = &mut self.store {
-            return store.attend(keys, values, span);
-        }
-        if span.phase == Phase::ReadBlock {
-            return self.block(keys, values, span.line);
-        }
-        self.append(&[keys, values], span)?;
-        let time = span.line.time + span.n;
-        let (planes, columns) = self.fetch(time)?;
-        let read = if span.phase == Phase::AppendKnown && span.n > 1 {
-            self.each(&planes, &columns, span, masks)?
-        } else {
-            let mask = masks.mask(&self.kind.rule, &columns, span.line, span.n)?;
-            let source = self.source(&planes)?;
-            self.read(source, mask, span.n, span.line.rows())
-        };
-        self.convert(time, span)?;
-        Ok(read)
-    }
-
-    fn read(&self, source: Source, mask: Mask, n: i32, rows: usize) -> Read {
-        let [alone, several] = &self.kind.kernels;
-        let kernels = if rows == 1 { alone } else { several };
-        let kernel = match &mask {
-            _ if n == 1 => kernels.decode,
-            Mask::None | Mask::Causal => kernels.window,
-            Mask::Array(_) => kernels.masked,
-        };
-        Read { source, mask, kernel }
-    }
-
-    /// Appends and fetches all that is stored, decoded.
-    pub(crate) fn store_and_fetch(
-        &mut self,
-        arrays: &[&Array],
-        span: &Span<'_>,
-        masks: &mut MaskPool,
-    ) -> Result<(Vec<Array>, Mask)> {
-        self.part_rows(span)?;
-        if let Store::Rows(store) = &mut self.store {
-            return store.store_and_fetch(arrays, span, masks);
-        }
-        self.append(arrays, span)?;
-        let time = span.line.time + span.n;
-        let (planes, columns) = self.fetch(time)?;
-        let fetched = self.codes.decode(&planes)?;
-        let mask = masks.mask(&self.kind.rule, &columns, span.line, span.n)?;
-        self.convert(time, span)?;
-        Ok((fetched, mask))
-    }
-
-    fn source(&self, planes: &[Array]) -> Result<Source> {
-        let parts = self.codes.split(planes)?;
-        let [(k, keys), (v, values)] = parts.as_slice() else {
-            return Err(Error::cache("a layer that attends stores keys and values"));
-        };
-        if let (Some(kq), Some(vq), Ok(k3), Ok(v3)) =
-            (k.quantisation(), v.quantisation(), triple(keys), triple(values))
-        {
-            return Ok(Source::Affine { keys: k3, values: v3, quantisation: [kq, vq] });
-        }
-        let rotated = self.kind.deferred && matches!(v, Code::TurboValues { .. });
-        let (keys, values) = (k.decode(keys, false)?, v.decode(values, rotated)?);
-        Ok(if rotated { Source::Rotated { keys, values } } else { Source::Plain { keys, values } })
-    }
-
-    /// A read a query, each of its own prefix, with the arithmetic of single steps.
-    fn each(
-        &self,
-        planes: &[Array],
-        columns: &Columns,
-        span: &Span<'_>,
-        masks: &mut MaskPool,
-    ) -> Result<Read> {
-        let (line, n, rule) = (span.line, span.n, &self.kind.rule);
-        let total = planes.first().map_or(0, |p| p.dim(self.kind.axis as i32));
-        let mut reads = Vec::with_capacity(n as usize);
-        for i in 0..n {
-            let end = total - n + i + 1;
-            let at = Timeline { time: line.time + i, pads: line.pads.clone() };
-            // Columns are in order of time here; those out of sight are cut off in front.
-            let (start, columns) = match columns {
-                Columns::Run { start, .. } => {
-                    let first = (*start..at.time)
-                        .find(|&t| at.pads.iter().any(|p| rule.sees(at.time - p, t - p)))
-                        .unwrap_or(at.time);
-                    (first - start, Columns::Run { start: first, end: at.time + 1 })
-                }
-                Columns::List(times) => {
-                    (0, Columns::of(times.get(..end as usize).unwrap_or_default()))
-                }
-            };
-            let planes = planes::view(planes, self.kind.axis, start, end)?;
-            let mask = masks.mask(rule, &columns, &at, 1)?;
-            reads.push(self.read(self.source(&planes)?, mask, 1, line.rows()));
-        }
-        Ok(whole(Source::Each(reads), Mask::None))
-    }
-
-    /// What is stored and the block's own, nothing appended, everything visible in both directions.
-    pub(super) fn block(&self, keys: &Array, values: &Array, line: &Timeline) -> Result<Read> {
-        let axis = self.kind.axis;
-        let own = [keys.clone(), values.clone()];
-        let (planes, times) = match &self.store {
-            _ if line.time == 0 => (Vec::new(), Vec::new()),
-            Store::Window(store) => store.ordered()?,
-            _ => (self.fetch(line.time)?.0, (0..line.time).collect::<Vec<i32>>()),
-        };
-        if times.is_empty() {
-            let [keys, values] = own;
-            return Ok(whole(Source::Plain { keys, values }, Mask::None));
-        }
-        let sees = |t: i32, pad: i32| t >= pad && self.kind.rule.sees(line.time - pad, t - pad);
-        let (kept, kept_times): (Vec<i32>, Vec<i32>) =
-            (0..).zip(times).filter(|(_, t)| line.pads.iter().any(|pad| sees(*t, *pad))).unzip();
-        let stored = self.codes.decode(&planes)?;
-        let stored = match (kept.first(), kept.last()) {
-            (Some(&a), Some(&b)) if (b - a) as usize + 1 == kept.len() => {
-                planes::view(&stored, axis, a, b + 1)?
-            }
-            _ => planes::pick(&stored, axis, &kept)?,
-        };
-        let joined = planes::joined(&stored, &own, axis)?;
-        let [keys, values] = <[Array; 2]>::try_from(joined)
-            .map_err(|_| Error::cache("a layer that attends stores keys and values"))?;
-        let same = kept_times.iter().all(|&t| line.pads.iter().all(|&pad| sees(t, pad)));
-        let mask = if same {
-            Mask::None
-        } else {
-            let block = own_columns(&own, axis);
-            let mut visible = Vec::new();
-            for &pad in &line.pads {
-                visible.extend(kept_times.iter().map(|&t| sees(t, pad)));
-                visible.extend(std::iter::repeat_n(true, block as usize));
-            }
-            let shape = [line.pads.len() as i32, 1, 1, kept.len() as i32 + block];
-            Mask::Array(Array::from_slice(&visible, &shape))
-        };
-        Ok(whole(Source::Plain { keys, values }, mask))
-    }
-
     /// Rewrites all columns by the codes that take over, once.
-    fn convert(&mut self, time: i32, span: &Span<'_>) -> Result<()> {
+    pub(super) fn convert(&mut self, time: i32, span: &Span<'_>) -> Result<()> {
         // All rows are equally long here, or none is to be rewritten.
         let end = time - span.line.common_pad().unwrap_or(time);
         if end <= 0 || self.later.as_ref().is_none_or(|later| end < later.start) {
@@ -309,16 +165,47 @@ impl TokenCache {
             Some(later) => code(&later.codes).map(|code| format!("delayed-{code}:{}", later.start)),
             None => code(&self.codes),
         };
-        let base = self.kind.signature;
-        let mut text = match (code, base.strip_suffix("plain")) {
-            (None, _) => base.to_owned(),
+        let base = self.kind.layout.signature;
+        let paged = matches!(self.store, Store::Paged(_));
+        let mut text = match (&code, base.strip_suffix("plain")) {
+            (None, Some(stem)) if paged => format!("{stem}paged"),
+            (None, _) | (_, None) => base.to_owned(),
             (Some(code), Some(stem)) => format!("{stem}{code}"),
-            (Some(code), None) => format!("{base}:{code}"),
         };
-        if matches!(self.store, Store::Paged(_)) {
+        let mut add = |part: &str| {
+            text.push(':');
+            text.push_str(part);
+        };
+        let present = self.states();
+        let states = self.kind.layout.states.iter().take(present);
+        states.filter_map(|state| state.signature).for_each(&mut add);
+        if !base.ends_with("plain") {
+            code.iter().for_each(|code| add(code));
+        }
+        if paged && !text.ends_with("paged") {
             text += ":paged";
         }
         text
+    }
+
+    /// Arrays that are kept of each token; those that every layer has before the first one.
+    fn states(&self) -> usize {
+        let planes = match &self.store {
+            Store::Append(store) => store.buffers().len(),
+            Store::Window(store) => store.buffers().len(),
+            Store::Paged(store) => store.buffers().len(),
+            Store::Rows(store) => return store.rows.first().map_or(0, |row| row.cache.states()),
+        };
+        let mut rest = planes;
+        let mut states = 0;
+        for code in &self.codes.0 {
+            if rest < code.planes() {
+                break;
+            }
+            rest -= code.planes();
+            states += 1;
+        }
+        states
     }
 
     /// The arrays that hold the layer's state; room to grow included.
@@ -370,17 +257,4 @@ impl TokenCache {
             Store::Rows(store) => store.trim(shifts),
         }
     }
-}
-
-pub(super) fn whole(source: Source, mask: Mask) -> Read {
-    Read { source, mask, kernel: Kernel::Whole }
-}
-
-fn own_columns(own: &[Array; 2], axis: usize) -> i32 {
-    own[0].dim(axis as i32)
-}
-
-fn triple(planes: &[Array]) -> Result<[Array; 3]> {
-    <[Array; 3]>::try_from(planes.to_vec())
-        .map_err(|_| Error::cache("planes do not fit their code"))
 }

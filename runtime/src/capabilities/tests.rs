@@ -4,7 +4,7 @@ use std::rc::Rc;
 use serde_json::json;
 
 use super::*;
-use crate::cache::{CacheLayer, CacheSet, bind_graph_caches, compose_graph_caches};
+use crate::cache::{CacheLayer, CacheSet, bind_graph_caches, compose_graph_caches, storages};
 use crate::composition::{
     CompositionRequest, KvOverride, KvRequest, PagingRequest, machine_composition,
     resolve_composition,
@@ -337,8 +337,9 @@ fn codecs_come_with_latents_that_are_coded_or_paged() {
     let _alone = crate::alone();
     let codecs = |storage: &str, request: &CompositionRequest| {
         let record = resolve_composition(request, &[]).unwrap();
+        let stored = storages::ALL.iter().find(|one| one.name == storage).unwrap();
         let parts = GraphRegistration {
-            cache_layers: vec![CacheLayer::new("full"), CacheLayer::new(storage)],
+            cache_layers: vec![CacheLayer::new(&storages::FULL), CacheLayer::new(stored)],
             ..two_layers(storage)
         };
         let graph = declared_graph(&family(), LoadedGraph::Registered(Box::new(parts))).unwrap();

@@ -95,6 +95,15 @@ pub enum SchemeKind {
     Turbo,
 }
 
+/// Whether pages are asked for and how they are read, by which the composition table goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum PagingKind {
+    Off,
+    Gathered,
+    Direct,
+}
+
 /// How keys and values are stored.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
@@ -263,16 +272,23 @@ impl KvRequest {
 }
 
 fn check_affine(bits: u32, group_size: u32, kernels: AffineKernels) -> Result<()> {
-    if !matches!(bits, 2 | 3 | 4 | 5 | 6 | 8) || !matches!(group_size, 32 | 64 | 128) {
-        return Err(Error::Composition(format!(
-            "affine KV: expected 2, 3, 4, 5, 6 or 8 bits in groups of 32, 64 or 128, found {bits} \
-             bits in groups of {group_size}"
-        )));
-    }
+    check_groups(bits, group_size)
+        .map_err(|what| Error::Composition(format!("affine KV: {what}")))?;
     if kernels != AffineKernels::Unfused && !matches!(bits, 4 | 8) {
         return Err(Error::Composition(format!(
             "tiled KV reads: expected 4 or 8 bits, found {bits}"
         )));
     }
     Ok(())
+}
+
+/// What is wrong with bits and groups of affine keys and values.
+pub(super) fn check_groups(bits: u32, group_size: u32) -> Result<(), String> {
+    if matches!(bits, 2 | 3 | 4 | 5 | 6 | 8) && matches!(group_size, 32 | 64 | 128) {
+        return Ok(());
+    }
+    Err(format!(
+        "expected 2, 3, 4, 5, 6 or 8 bits in groups of 32, 64 or 128, found {bits} bits in groups \
+         of {group_size}"
+    ))
 }

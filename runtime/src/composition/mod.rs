@@ -1,10 +1,13 @@
 //! The composition record: everything about a load that can be decided once, and is.
 
+mod config;
 mod kv;
 mod resolve;
 
+pub use config::kv_config;
 pub use kv::{
-    AffineKernels, KvOverride, KvRequest, KvScheme, LayerScheme, SchemeKind, Start, TurboBits,
+    AffineKernels, KvOverride, KvRequest, KvScheme, LayerScheme, PagingKind, SchemeKind, Start,
+    TurboBits,
 };
 pub use resolve::{
     CHUNK_VARIABLE, CompositionRequest, DEFAULT_MAX_ROWS, DraftRequest, PREFILL_CHUNK_TOKENS,
@@ -70,6 +73,15 @@ pub struct Composition {
 }
 
 impl Composition {
+    /// Whether pages are asked for, and how they are read.
+    pub fn paging(&self) -> PagingKind {
+        match &self.paged_kv {
+            None => PagingKind::Off,
+            Some(Paging { direct: true, .. }) => PagingKind::Direct,
+            Some(_) => PagingKind::Gathered,
+        }
+    }
+
     /// A short text that differs where stored keys and values do: `bf16`, `kv4-g32-start512`,
     /// `turbo-k8v3`, and what comes with them.
     pub fn cache_key(&self) -> String {

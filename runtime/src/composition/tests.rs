@@ -129,3 +129,102 @@ fn chunks_of_prompts() {
     assert_eq!(chunk_tokens(None, Some("many")), 2048);
     assert_eq!(chunk_tokens(Some(7), Some("100")), 7);
 }
+
+#[test]
+fn the_file_of_layers_is_read_or_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("kv_config.json");
+    let mut lines = vec![format!("{:?}", kv_config(folder.path()).unwrap())];
+    for text in [
+        r#"[{"layer_idx": 1, "bits": 8, "group_size": 32}, {"layer_idx": 3, "bits": 4, "group_size": 64, "why": 1}]"#,
+        "[]",
+        "{}",
+        "[1",
+        r#"[{"layer_idx": 1, "bits": 8}]"#,
+        r#"[{"layer_idx": -1, "bits": 8, "group_size": 32}]"#,
+        r#"[{"layer_idx": 1, "bits": 7, "group_size": 32}]"#,
+        r#"[{"layer_idx": 1, "bits": 8, "group_size": 16}]"#,
+        r#"[{"layer_idx": 1, "bits": 8, "group_size": 32}, {"layer_idx": 1, "bits": 4, "group_size": 32}]"#,
+    ] {
+        std::fs::write(&file, text).unwrap();
+        lines.push(match kv_config(folder.path()) {
+            Ok(layers) => format!("{layers:?}"),
+            Err(error) => error.to_string().replace(&file.display().to_string(), "FILE"),
+        });
+    }
+    insta::assert_snapshot!(lines.join("\n"), @r#"
+    []
+    [LayerScheme { layer: 1, bits: 8, group_size: 32 }, LayerScheme { layer: 3, bits: 4, group_size: 64 }]
+    []
+    FILE: expected a list of {layer_idx, bits, group_size}: invalid type: map, expected a sequence at line 1 column 0
+    FILE: expected a list of {layer_idx, bits, group_size}: invalid type: integer `1`, expected struct Entry at line 1 column 2
+    FILE: expected a list of {layer_idx, bits, group_size}: missing field `group_size` at line 1 column 28
+    FILE: expected a list of {layer_idx, bits, group_size}: invalid value: integer `-1`, expected u32 at line 1 column 17
+    FILE: layer_idx 1: expected 2, 3, 4, 5, 6 or 8 bits in groups of 32, 64 or 128, found 7 bits in groups of 32
+    FILE: layer_idx 1: expected 2, 3, 4, 5, 6 or 8 bits in groups of 32, 64 or 128, found 8 bits in groups of 16
+    FILE: layer_idx 1: expected once, found twice
+    "#);
+}
+
+#[test]
+fn what_is_absent_takes_its_default() {
+    let all = CompositionRequest {
+        kv: KvRequest { scheme: KvOverride::Bits(4), ..KvRequest::default() },
+        paged_kv: Some(PagingRequest { block_size: None, direct: Some(true) }),
+        max_kv: Some(4096),
+        draft: Some(DraftRequest { tokens: 3, adaptive: true }),
+        max_rows: Some(2),
+        prefill_chunk_tokens: Some(64),
+        vector_greedy_sampling: Some(false),
+        mixed_prefill: Some(true),
+        mixed_token_budget: Some(32),
+        prefill_tail_split: Some(false),
+        grammar_jump: Some(true),
+        greedy_draft: Some(true),
+    };
+    let fixed = CompositionRequest {
+        draft: Some(DraftRequest { tokens: 3, adaptive: false }),
+        prefill_chunk_tokens: Some(0),
+        ..CompositionRequest::default()
+    };
+    let text = |record: Composition| {
+        let key = record.cache_key();
+        format!("{key} {:?} {}", record.paging(), serde_json::to_string(&record).unwrap())
+    };
+    // The machine's own record looks at no model and no scheme.
+    let lines = [resolve(all.clone()).map(text), resolve(fixed).map(text), machine(all).map(text)];
+    let lines: Vec<String> = lines.into_iter().map(Result::unwrap).collect();
+    insta::assert_snapshot!(lines.join("\n"), @r#"
+    kv4-pages256-max4096 Direct {"device":"cpu","kv":{"kind":"affine","bits":4,"group_size":64,"kernels":"unfused"},"paged_kv":{"block_size":256,"direct":true},"max_kv":4096,"draft_depth":{"adaptive":true,"max":3},"prefill_chunk_tokens":64,"max_rows":2,"vector_greedy_sampling":false,"mixed_prefill":true,"mixed_token_budget":32,"prefill_tail_split":false,"grammar_jump":true,"greedy_draft":true}
+    bf16 Off {"device":"cpu","kv":{"kind":"bf16"},"paged_kv":null,"draft_depth":3,"prefill_chunk_tokens":1,"max_rows":8,"vector_greedy_sampling":true,"mixed_prefill":false,"mixed_token_budget":256,"prefill_tail_split":true,"grammar_jump":false,"greedy_draft":false}
+    bf16-pages256-max4096 Direct {"device":"cpu","kv":{"kind":"bf16"},"paged_kv":{"block_size":256,"direct":true},"max_kv":4096,"draft_depth":{"adaptive":true,"max":3},"prefill_chunk_tokens":64,"max_rows":2,"vector_greedy_sampling":false,"mixed_prefill":true,"mixed_token_budget":32,"prefill_tail_split":false,"grammar_jump":true,"greedy_draft":true}
+    "#);
+}
+
+fn machine(request: CompositionRequest) -> Result<Composition, String> {
+    machine_composition(&request).map_err(|e| e.to_string())
+}
+
+#[test]
+fn numbers_out_of_range_are_refused_by_name() {
+    let default = CompositionRequest::default;
+    let paged = |n| Some(PagingRequest { block_size: Some(n), direct: None });
+    let draft = |tokens| Some(DraftRequest { tokens, adaptive: false });
+    let requests = [
+        CompositionRequest { max_rows: Some(-1), ..default() },
+        CompositionRequest { max_rows: Some(i64::MAX), ..default() },
+        CompositionRequest { draft: draft(0), ..default() },
+        CompositionRequest { mixed_token_budget: Some(0), mixed_prefill: Some(false), ..default() },
+        CompositionRequest { paged_kv: paged(-5), ..default() },
+        CompositionRequest { max_kv: Some(0), ..default() },
+    ];
+    let said: Vec<String> = requests.into_iter().map(|r| resolve(r).unwrap_err()).collect();
+    insta::assert_snapshot!(said.join("\n"), @r#"
+    composition maxRows must be a positive integer
+    composition maxRows must be a positive integer
+    composition draft tokens must be a positive integer
+    composition mixedTokenBudget must be a positive integer
+    composition paged KV block size must be a positive integer
+    composition max KV window must be a positive integer
+    "#);
+}

@@ -11,7 +11,7 @@ use super::{Generation, Options, Session};
 use crate::cache::{BoundGraph, CachePlan, bind_graph_caches};
 use crate::capabilities::{GraphCapabilities, declared_graph};
 use crate::composition::{
-    CHUNK_VARIABLE, Composition, CompositionRequest, LayerScheme, resolve_composition,
+    CHUNK_VARIABLE, Composition, CompositionRequest, kv_config, resolve_composition,
 };
 use crate::graph::{Family, LoadedGraph, Method, TokenPhases};
 use crate::profile::{Registry, ResolvedProfile};
@@ -30,29 +30,6 @@ pub struct Model {
     vocabulary: Option<u32>,
     eos: Vec<u32>,
     tokenizer: OnceCell<Tokenizer>,
-}
-
-/// What `kv_config.json` says of each layer's keys and values; nothing where there is none.
-fn kv_config(folder: &Path) -> Result<Vec<LayerScheme>> {
-    #[derive(serde::Deserialize)]
-    struct Entry {
-        layer_idx: u32,
-        bits: u32,
-        group_size: u32,
-    }
-    let file = folder.join("kv_config.json");
-    let text = match std::fs::read(&file) {
-        Ok(text) => text,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(e) => return Err(Error::Io { file, reason: e.to_string() }),
-    };
-    let entries: Vec<Entry> = serde_json::from_slice(&text).map_err(|e| Error::Io {
-        file,
-        reason: format!("expected a list of {{layer_idx, bits, group_size}}: {e}"),
-    })?;
-    let scheme =
-        |e: Entry| LayerScheme { layer: e.layer_idx, bits: e.bits, group_size: e.group_size };
-    Ok(entries.into_iter().map(scheme).collect())
 }
 
 impl Model {

@@ -4,7 +4,7 @@ use mlx_rs::fast::{ScaledDotProductAttentionMask, scaled_dot_product_attention};
 use mlx_rs::ops as mx;
 use mlx_rs::{Array, Dtype};
 
-use crate::cache::{Mask, Slot, lowest};
+use crate::cache::{Mask, Slot, Stored, lowest};
 use crate::nn::MultiLinear;
 use crate::pass::{Pass, Phase};
 use crate::weights::Loader;
@@ -42,7 +42,7 @@ impl LatentAttention {
     }
 
     #[cfg(test)]
-    pub(super) fn of(embed_q: MultiLinear, unembed_out: MultiLinear, scale: f32) -> Self {
+    pub(crate) fn of(embed_q: MultiLinear, unembed_out: MultiLinear, scale: f32) -> Self {
         LatentAttention { embed_q, unembed_out, scale }
     }
 
@@ -65,35 +65,35 @@ impl LatentAttention {
         selection: Option<&Array>,
     ) -> Result<Array> {
         let (stored, mask) = cx.store(slot, &[latent, &ops::squeeze(k_rope, 1)?])?;
-        let [latent, rope] = planes(&stored)?;
-        let mask = visible(cx, mask, q.dim(2), latent.dim(1))?;
-        self.attend(cx.phase(), q, q_rope, latent, rope, mask, selection)
+        let [latent, rope] = parts(&stored)?;
+        let mask = visible(cx, mask, q.dim(2), latent.columns())?;
+        self.attend(cx.phase(), q, q_rope, latent, &rope.decoded()?, mask, selection)
     }
 
-    /// latent: [B, S, C]; rope: [B, S, R]; mask: bool, broadcast to [B, 1, L, S].
+    /// stored: [B, S, C]; rope: [B, S, R]; mask: bool, broadcast to [B, 1, L, S].
     #[allow(clippy::too_many_arguments)]
     fn attend(
         &self,
         phase: Phase,
         q: &Array,
         q_rope: &Array,
-        latent: &Array,
+        stored: &Stored,
         rope: &Array,
         mask: Option<Array>,
         selection: Option<&Array>,
     ) -> Result<Array> {
-        let (mut latent, mut rope, mut mask) = (latent.clone(), rope.clone(), mask);
+        let (mut latent, mut rope, mut mask) = (None, rope.clone(), mask);
         // A selection of all columns is none.
-        if let Some(chosen) = selection.filter(|s| s.dim(-1) < latent.dim(1)) {
+        if let Some(chosen) = selection.filter(|s| s.dim(-1) < stored.columns()) {
             if phase == Phase::Decode {
                 let rows = ops::expand(&ops::squeeze(&ops::squeeze(chosen, 1)?, 1)?, -1)?;
-                latent = ops::gather(&latent, &rows, 1)?;
+                latent = Some(stored.picked(&rows)?);
                 rope = ops::gather(&rope, &rows, 1)?;
                 mask =
                     mask.map(|m| ops::gather(&broadcast(&m, chosen)?, chosen, -1)).transpose()?;
             } else {
                 let [b, _, l, _] = ops::shape4(chosen, "selection")?;
-                let none = mx::zeros_dtype(&[b, 1, l, latent.dim(1)], Dtype::Bool)?;
+                let none = mx::zeros_dtype(&[b, 1, l, stored.columns()], Dtype::Bool)?;
                 let some = mx::indexing::put_along_axis(none, chosen, Array::from_bool(true), -1)?;
                 mask = Some(match mask {
                     Some(mask) => ops::logical_and(&some, &mask)?,
@@ -101,13 +101,25 @@ impl LatentAttention {
                 });
             }
         }
-        let (latent, rope) = (ops::expand(&latent, 1)?, ops::expand(&rope, 1)?);
+        let rope = ops::expand(&rope, 1)?;
         let mut scores =
             ops::matmul(&ops::mul_scalar(q_rope, self.scale)?, &ops::swap(&rope, -1, -2)?)?;
         if let Some(mask) = mask {
             let least = array::scalar(lowest(scores.dtype()), scores.dtype());
             scores = ops::select(&mask, &scores, &least)?;
         }
+        if latent.is_none() && absorbs(phase) && stored.packed() {
+            // What is stored is read as it lies: decoded it would be larger than all of the cache.
+            let q = ops::mul_scalar(&self.embed_q.forward(q)?, self.scale)?;
+            let scores = ops::add(&stored.product(&q, true)?, &scores)?;
+            let weights = ops::softmax(&scores, true)?;
+            return self.unembed_out.forward(&stored.product(&weights, false)?);
+        }
+        let latent = match latent {
+            Some(latent) => latent,
+            None => stored.decoded()?,
+        };
+        let latent = ops::expand(&latent, 1)?;
         let read = |q: &Array, k: &Array, v: &Array| -> Result<Array> {
             let added = ScaledDotProductAttentionMask::Array(&scores);
             Ok(scaled_dot_product_attention(q, k, v, self.scale, added, None)?)
@@ -178,11 +190,11 @@ impl IndexedLatentAttention {
     ) -> Result<(Array, Array)> {
         let (k_rope, ik) = (ops::squeeze(k_rope, 1)?, ops::squeeze(ik, 1)?);
         let (stored, mask) = cx.store(slot, &[latent, &k_rope, &ik])?;
-        let [latent, rope, keys] = planes(&stored)?;
-        let mask = visible(cx, mask, q.dim(2), latent.dim(1))?;
-        let selection = select(iq, keys, weights, mask.as_ref(), self.top_k)?;
-        let phase = cx.phase();
-        let y = self.attention.attend(phase, q, q_rope, latent, rope, mask, Some(&selection))?;
+        let [latent, rope, keys] = parts(&stored)?;
+        let mask = visible(cx, mask, q.dim(2), latent.columns())?;
+        let selection = select(iq, &keys.decoded()?, weights, mask.as_ref(), self.top_k)?;
+        let (phase, rope) = (cx.phase(), rope.decoded()?);
+        let y = self.attention.attend(phase, q, q_rope, latent, &rope, mask, Some(&selection))?;
         Ok((y, selection))
     }
 }
@@ -250,10 +262,10 @@ fn broadcast(mask: &Array, chosen: &Array) -> Result<Array> {
     ops::broadcast_to(mask, &[chosen.dim(0), 1, chosen.dim(2), mask.dim(-1)])
 }
 
-fn planes<const N: usize>(stored: &[Array]) -> Result<[&Array; N]> {
+fn parts<const N: usize>(stored: &[Stored]) -> Result<[&Stored; N]> {
     let found = stored.len();
-    let planes: Vec<&Array> = stored.iter().collect();
-    planes
+    let parts: Vec<&Stored> = stored.iter().collect();
+    parts
         .try_into()
         .map_err(|_| Error::Cache(format!("expected {N} stored arrays a layer, found {found}")))
 }

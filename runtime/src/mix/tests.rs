@@ -3,7 +3,7 @@
 use mlx_rs::Array;
 
 use super::*;
-use crate::cache::{CacheLayer, CachePlan, CacheSet, Slot};
+use crate::cache::{CacheLayer, CachePlan, CacheSet, Slot, StorageLayout, storages};
 use crate::nn::MultiLinear;
 use crate::pass::{Padding, Pass, Phase};
 use crate::{Result, ops};
@@ -24,7 +24,7 @@ type Mix = Box<dyn Fn(&mut Pass<'_>, &Array) -> Result<Array>>;
 
 /// A layer of one kind under test: inputs [B, L, 12] -> [B, L, ..].
 struct Layer {
-    storage: &'static str,
+    storage: &'static StorageLayout,
     mix: Mix,
 }
 
@@ -35,7 +35,7 @@ fn part(x: &Array, from: i32, to: i32) -> Array {
 fn layers() -> Vec<Layer> {
     let slot = Slot::new(0);
     let conv = || CausalConv::of(&noise(&[12, 4, 1], 90), Some(noise(&[12], 91)), true).unwrap();
-    let recurrent = |mix| Layer { storage: "recurrent", mix };
+    let recurrent = |mix| Layer { storage: &storages::RECURRENT, mix };
     let (one, two, three) = (conv(), conv(), conv());
     vec![
         recurrent(Box::new(move |cx: &mut Pass<'_>, x: &Array| {
@@ -77,7 +77,7 @@ fn latent(top_k: Option<i32>) -> Layer {
     };
     let Some(top_k) = top_k else {
         return Layer {
-            storage: "latent",
+            storage: &storages::LATENT,
             mix: Box::new(move |cx, x| {
                 let (q, q_rope, latent, k_rope) = split(x);
                 ops::merge(&attention.forward(cx, slot, &q, &q_rope, &latent, &k_rope, None)?)
@@ -86,7 +86,7 @@ fn latent(top_k: Option<i32>) -> Layer {
     };
     let attention = IndexedLatentAttention::of(attention, top_k);
     Layer {
-        storage: "latent",
+        storage: &storages::LATENT,
         mix: Box::new(move |cx, x| {
             let (q, q_rope, latent, k_rope) = split(x);
             let (iq, ik) = (ops::heads(&part(x, 1, 5), 2)?, ops::heads(&part(x, 5, 7), 1)?);
@@ -204,7 +204,7 @@ fn shifted_products_are_the_convolution() {
     let [a, b] = [false, true].map(|shifted| {
         let conv = CausalConv::of(&weight, bias.clone(), shifted).unwrap();
         let mix: Mix = Box::new(move |cx, x| conv.forward(cx, Slot::new(0), x));
-        let layer = Layer { storage: "recurrent", mix };
+        let layer = Layer { storage: &storages::RECURRENT, mix };
         layer.prompt(&mut layer.caches(), &x)
     });
     assert!(distance(&a, &b) < 1e-6);

@@ -1,7 +1,11 @@
 //! Storages against an oracle that keeps every key and value and masks by position.
 
+mod both_ways;
+mod memory;
 mod oracle;
 mod persistence;
 mod properties;
 mod scenario;
+#[rustfmt::skip]
+mod sinks;
 mod turbo;

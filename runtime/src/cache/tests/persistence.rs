@@ -5,7 +5,7 @@ use mlx_rs::Array;
 
 use super::scenario::{bits, composition};
 use crate::cache::persist::Identity;
-use crate::cache::{CacheLayer, CachePlan, CacheSet, PlanOptions, Scores, Slot};
+use crate::cache::{CacheLayer, CachePlan, CacheSet, PlanOptions, Scores, Slot, storages};
 use crate::composition::{Composition, KvRequest};
 use crate::pass::{Padding, Pass, Phase};
 
@@ -20,7 +20,8 @@ fn identity() -> Identity {
 }
 
 fn plan(record: &Composition) -> CachePlan {
-    let layers = [CacheLayer::new("full"), CacheLayer::new("sliding").with("window", 4)];
+    let layers =
+        [CacheLayer::new(&storages::FULL), CacheLayer::new(&storages::SLIDING).with("window", 4)];
     CachePlan::compose(&layers, record, PlanOptions::default()).unwrap()
 }
 

@@ -2,17 +2,13 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use mlx_rs::Array;
 use proptest::prelude::*;
 
 use super::oracle::{self, Sizes};
 use crate::cache::persist::Identity;
-use crate::cache::{
-    CacheLayer, CachePlan, CacheSet, Choice, Codes, Coding, Condition, Growth, Pages, PlanOptions,
-    Rule, STORAGES, Scores, Slot, StorageLayout, Term,
-};
+use crate::cache::{CacheLayer, CachePlan, CacheSet, Codes, Mask, PlanOptions, Rule, Scores, Slot};
 use crate::composition::{
     CompositionRequest, KvOverride, KvRequest, PagingRequest, TurboBits, resolve_composition,
 };
@@ -29,6 +25,8 @@ pub struct Layer {
     pub start: Option<i32>,
     /// How far results may be off.
     pub tolerance: f32,
+    /// Whether it is read by latent attention: one key and value for all heads.
+    pub latent: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -37,28 +35,6 @@ struct Row {
     tokens: i32,
     /// For each layer whether it is written by its codes by now.
     coded: Vec<bool>,
-}
-
-/// The first positions and the last ones: a storage that is not built in.
-const SINKS: StorageLayout = StorageLayout {
-    name: "sinks",
-    signature: "kv:sinks-plain",
-    growth: Growth::Window {
-        step: 16,
-        visible: |layer| Ok(sinks(layer.length("sinks")?, layer.length("window")?)),
-        most: |layer| Ok(layer.length("sinks")? + layer.length("window")?),
-    },
-    states: STORAGES[0].states,
-    compose: |_, _| Choice::Store(Coding::Affine, Pages::No),
-};
-
-/// `key < first or query - key < last`
-pub fn sinks(first: i32, last: i32) -> Rule {
-    let age = Term::Sub(Box::new([Term::Query, Term::Key]));
-    Rule::Where(Arc::new(Condition::Or(vec![
-        Condition::Less(Term::Key, Term::Number(first)),
-        Condition::Less(age, Term::Number(last)),
-    ])))
 }
 
 /// A step of a scenario. Numbers are taken modulo what is possible.
@@ -129,6 +105,8 @@ pub struct Scenario {
     set: CacheSet,
     rows: Vec<Row>,
     next: u64,
+    /// The bits of every result, in order.
+    results: Vec<u32>,
     #[expect(clippy::type_complexity, reason = "values by everything that they depend on")]
     stored: RefCell<HashMap<(usize, u64, u64, i32, usize), Vec<f32>>>,
 }
@@ -137,7 +115,7 @@ impl Scenario {
     pub fn new(sizes: Sizes, layers: Vec<Layer>, kv: KvRequest, block: Option<i64>) -> Self {
         let composition = composition(kv, block);
         let declared: Vec<CacheLayer> = layers.iter().map(|l| l.declared.clone()).collect();
-        let options = PlanOptions { paging: true, storages: &[SINKS] };
+        let options = PlanOptions { paging: true };
         let plan = CachePlan::compose(&declared, &composition, options).unwrap();
         let set = plan.make();
         let key = composition.cache_key();
@@ -149,6 +127,7 @@ impl Scenario {
             set,
             rows: Vec::new(),
             next: 0,
+            results: Vec::new(),
             stored: RefCell::default(),
         };
         scenario.rows = vec![scenario.row()];
@@ -161,7 +140,8 @@ impl Scenario {
         Row { id: self.next, tokens: 0, coded }
     }
 
-    pub fn run(&mut self, steps: &[Step]) {
+    /// Runs the steps; gives the bits of all results.
+    pub fn run(&mut self, steps: &[Step]) -> Vec<u32> {
         for step in steps {
             self.step(step);
             for (b, row) in self.rows.iter().enumerate() {
@@ -170,6 +150,7 @@ impl Scenario {
                 }
             }
         }
+        std::mem::take(&mut self.results)
     }
 
     fn step(&mut self, step: &Step) {
@@ -276,7 +257,11 @@ impl Scenario {
         let ids = Array::from_slice(&vec![0_i32; b * n as usize], &[b as i32, n]);
         let mut set = std::mem::replace(&mut self.set, self.plan.make());
         let mut pass = Pass::begin(&mut set, phase, &ids, padding).unwrap();
+        let mut results = Vec::new();
         for i in 0..self.layers.len() {
+            if phase == Phase::ReadBlock && self.layers[i].latent {
+                continue;
+            }
             let tensor = |kind: u64, heads: usize| {
                 let mut data = Vec::new();
                 for (r, row) in self.rows.iter().enumerate() {
@@ -292,18 +277,22 @@ impl Scenario {
                 let shape = [b as i32, heads as i32, n, self.sizes.dim as i32];
                 Array::from_slice(&data, &shape)
             };
-            let (q, k, v) = (
-                tensor(0, self.sizes.heads),
-                tensor(1, self.sizes.kv_heads),
-                tensor(2, self.sizes.kv_heads),
-            );
-            let scores = Scores { scale: 0.5, softcap: None, sinks: None };
-            let y = pass.attend(Slot::new(i as u32), &q, &k, &v, scores).unwrap();
+            let kv_heads = if self.layers[i].latent { 1 } else { self.sizes.kv_heads };
+            let (q, k, v) = (tensor(0, self.sizes.heads), tensor(1, kv_heads), tensor(2, kv_heads));
+            let slot = Slot::new(i as u32);
+            let y = if self.layers[i].latent {
+                latent(&mut pass, slot, &q, &k, &v)
+            } else {
+                let scores = Scores { scale: 0.5, softcap: None, sinks: None };
+                pass.attend(slot, &q, &k, &v, scores).unwrap()
+            };
             let y = crate::ops::merge(&y).unwrap().to_vec_cast::<f32>().unwrap();
-            self.compare(phase, i, n, lengths, &front, &y);
+            let seen = self.compare(phase, i, n, lengths, &front, &y);
+            results.extend(seen.iter().map(|x| x.to_bits()));
         }
         pass.finish().unwrap();
         self.set = set;
+        self.results.extend(results);
         if phase == Phase::ReadBlock {
             return;
         }
@@ -324,8 +313,11 @@ impl Scenario {
         lengths: &[i32],
         front: &dyn Fn(usize) -> i32,
         y: &[f32],
-    ) {
-        let (layer, sizes) = (&self.layers[i], self.sizes);
+    ) -> Vec<f32> {
+        let layer = &self.layers[i];
+        let kv_heads = if layer.latent { 1 } else { self.sizes.kv_heads };
+        let sizes = Sizes { kv_heads, ..self.sizes };
+        let mut seen = Vec::new();
         let width = sizes.heads * sizes.dim;
         for (b, row) in self.rows.iter().enumerate() {
             for t in 0..lengths[b] {
@@ -357,6 +349,7 @@ impl Scenario {
                     oracle::attend(sizes, &layer.rule, position, last, true, query, read)
                 };
                 let at = (b * n as usize + (t + front(b)) as usize) * width;
+                seen.extend_from_slice(&y[at..at + width]);
                 for (got, want) in y[at..at + width].iter().zip(&want) {
                     assert!(
                         (got - want).abs() <= layer.tolerance,
@@ -365,5 +358,26 @@ impl Scenario {
                 }
             }
         }
+        seen
     }
+}
+
+/// Attention over what a layer stores, in plain operations: keys and values [B, 1, L, D].
+fn latent(pass: &mut Pass<'_>, slot: Slot, q: &Array, k: &Array, v: &Array) -> Array {
+    use crate::ops;
+    let one = |x: &Array| ops::squeeze(x, 1).unwrap();
+    let (stored, mask) = pass.store(slot, &[&one(k), &one(v)]).unwrap();
+    let [keys, values] = [0, 1].map(|i| ops::expand(&stored[i].decoded().unwrap(), 1).unwrap());
+    let scores = ops::matmul(q, &ops::swap(&keys, -1, -2).unwrap()).unwrap();
+    let scores = ops::mul_scalar(&scores, 0.5).unwrap();
+    let mask = match mask {
+        Mask::None => None,
+        Mask::Causal => Some(pass.causal_mask(q.dim(2), keys.dim(2)).unwrap()),
+        Mask::Array(mask) => Some(mask),
+    };
+    let scores = match mask {
+        Some(mask) => ops::select(&mask, &scores, &Array::from_f32(f32::MIN)).unwrap(),
+        None => scores,
+    };
+    ops::matmul(&ops::softmax(&scores, true).unwrap(), &values).unwrap()
 }
