@@ -9,7 +9,9 @@ pub use values::*;
 pub use specc_checkpoint::config::{
     ConfigError, ConfigFile, Key, Presence, Reader as ConfigReader,
 };
-pub use specc_checkpoint::map::{DropRule, Match, Pattern, Present, Rule, Step, Target, WeightMap};
+pub use specc_checkpoint::map::{
+    Asked, DropRule, Match, Pattern, Present, Rule, Step, Target, WeightMap,
+};
 
 pub use serde_json;
 

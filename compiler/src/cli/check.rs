@@ -1,9 +1,8 @@
 //! `specc check`
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use specc::checks::{Checks, check_families};
+use specc::checks::{Checks, check_among, check_families, manifests};
 use specc::diag::{Code, Diagnostic};
 use specc::library::Library;
 use specc::model::{self, Model};
@@ -83,24 +82,23 @@ fn against(library: &mut Library, args: &CheckArgs, folder: &Path) -> Outcome {
             return output::report(&library.sources, &diags, args.format);
         }
     };
+    let (manifests, broken) = manifests(library);
     let name = match &args.family {
         Some(name) => {
             output::known(library, name)?;
             name.clone()
         }
-        None => {
-            let (manifests, broken) = manifests(library);
-            match model::pick(&manifests, &model.config, at) {
-                Ok(manifest) => manifest.family.name.node.clone(),
-                Err(error) => {
-                    // A family that cannot be read may be the one that was meant.
-                    let diags: Vec<Diagnostic> = broken.into_iter().chain([*error]).collect();
-                    return output::report(&library.sources, &diags, args.format);
-                }
+        None => match model::pick(&manifests, &model.config, at) {
+            Ok(manifest) => manifest.family.name.node.clone(),
+            Err(error) => {
+                // A family that cannot be read may be the one that was meant.
+                let diags: Vec<Diagnostic> = broken.into_iter().chain([*error]).collect();
+                return output::report(&library.sources, &diags, args.format);
             }
-        }
+        },
     };
-    let Checks { families, mut diagnostics } = check_families(library, std::slice::from_ref(&name));
+    let Checks { families, mut diagnostics } =
+        check_among(library, std::slice::from_ref(&name), &manifests);
     let Some(checked) = families.get(&name) else {
         return output::report(&library.sources, &diagnostics, args.format);
     };
@@ -118,18 +116,4 @@ fn against(library: &mut Library, args: &CheckArgs, folder: &Path) -> Outcome {
             output::report(&library.sources, &diagnostics, args.format)
         }
     }
-}
-
-fn manifests(library: &Library) -> (BTreeMap<String, specc::manifest::Manifest>, Vec<Diagnostic>) {
-    let mut manifests = BTreeMap::new();
-    let mut broken = Vec::new();
-    for name in library.families() {
-        match library.load_family(name) {
-            Ok((manifest, _)) => {
-                manifests.insert(name.to_owned(), manifest);
-            }
-            Err(found) => broken.extend(found),
-        }
-    }
-    (manifests, broken)
 }

@@ -47,9 +47,16 @@ impl Emitter<'_> {
                 );
             }
         }
+        let loader = match self.asked() {
+            Some(asked) => {
+                out.push_str(&asked);
+                "let map = WeightMap { asked: asked(source), ..weight_map(&cfg)? };\nlet mut ld = source.loader(&map)?;\n"
+            }
+            None => "let mut ld = source.loader(&weight_map(&cfg)?)?;\n",
+        };
         let _ = write!(
             out,
-            "/// Loads a model that the family takes.\nfn load(source: &ModelSource) -> Result<LoadedGraph> {{\nlet cfg = Config::read(source)?;\nlet mut ld = source.loader(&weight_map(&cfg)?)?;\nlet model = Model::load(&mut ld, &cfg)?;\nld.finish()?;\nOk(LoadedGraph::{variant}(Box::new(Loaded {{ model{} }})))\n}}\n",
+            "/// Loads a model that the family takes.\nfn load(source: &ModelSource) -> Result<LoadedGraph> {{\nlet cfg = Config::read(source)?;\n{loader}let model = Model::load(&mut ld, &cfg)?;\nld.finish()?;\nOk(LoadedGraph::{variant}(Box::new(Loaded {{ model{} }})))\n}}\n",
             if method == "Embedder" { "" } else { ", caches: cfg.caches" }
         );
         out

@@ -3,6 +3,8 @@
 //! Everything is plain data. Scalars stay expressions over the config ([`crate::syntax::ast::Expr`]
 //! with block parameters already replaced), typed by [`Scalar::ty`].
 
+pub mod path;
+
 use crate::shapes::Shape;
 use crate::source::Span;
 use crate::syntax::ast::Expr;
@@ -14,6 +16,8 @@ pub struct Program {
     pub structs: Vec<Struct>,
     /// Externs that the structs use; [`FieldKind::Module`] refers to them by index.
     pub externs: Vec<crate::syntax::ast::Extern>,
+    /// What works and is probably not meant.
+    pub warnings: Vec<crate::diag::Diagnostic>,
 }
 
 /// Index into [`Program::structs`].

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use super::{Document, Graph, Library, top};
 use crate::diag::{Code, Diagnostic, has_errors};
+use crate::ir::ScalarType;
+use crate::lower::{ManifestScope, manifest_scalar};
 use crate::manifest::merge::{alone, merge};
 use crate::manifest::tree::{Node, NodeKind, Table};
 use crate::manifest::{Manifest, inherited, load};
@@ -281,6 +283,27 @@ fn check_caches(library: &Library, manifest: &Manifest, diags: &mut Vec<Diagnost
                     false => format!("it takes {}", crate::diag::one_of(names())),
                 },
             ));
+        }
+        for (name, value) in &kind.params {
+            let Some(param) = layout.params.iter().find(|param| param.name.node == name.node)
+            else {
+                continue;
+            };
+            let scope = ManifestScope { layer_index: true, captures: None };
+            // An expression that cannot be typed is told where all of them are checked.
+            let Ok(found) = manifest_scalar(manifest, value, scope) else { continue };
+            let plain = found.ty.plain().to_string();
+            if plain != param.ty && !matches!(found.ty.plain(), ScalarType::Json | ScalarType::None)
+            {
+                let message = format!(
+                    "parameter `{}` of storage `{}` must be {}, found {}",
+                    name.node, storage.node, param.ty, found.ty
+                );
+                diags.push(
+                    Diagnostic::error(Code::StorageParameter, value.span, message)
+                        .note(param.doc.clone()),
+                );
+            }
         }
         for param in layout.params.iter().filter(|param| param.default.is_none()) {
             if !kind.params.iter().any(|(name, _)| name.node == param.name.node) {

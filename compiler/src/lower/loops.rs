@@ -224,6 +224,8 @@ impl Lowerer<'_> {
                     };
                     shapes.push((shape.clone(), true));
                 }
+                // What failed before the loop has been told.
+                Some(Value::Broken(_)) => return None,
                 other => {
                     let what = other.map_or_else(String::new, Value::describe);
                     self.diagnostics.push(

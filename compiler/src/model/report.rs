@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use specc_checkpoint::config::{ConfigFile, Key};
-use specc_checkpoint::map::{Plan, plan};
+use specc_checkpoint::map::{Plan, because, plan};
 use specc_checkpoint::quant::{QuantError, Stored, module};
 
 use super::Model;
@@ -133,8 +133,7 @@ fn asked(error: Diagnostic, need: &Need, manifest: &Manifest, config: &ConfigFil
             continue;
         }
         let text = crate::syntax::print::expr(condition);
-        let holds = if *holds { "holds" } else { "does not hold" };
-        error = error.note(format!("it is needed because `{text}` {holds}"));
+        error = error.note(because(&text, *holds));
         for key in keys {
             if !told.contains(&key.name.node.as_str()) {
                 told.push(&key.name.node);
@@ -153,15 +152,13 @@ fn origin(key: &ConfigKey, manifest: &Manifest, config: &ConfigFile) -> String {
     }
     let roots: Vec<&str> = manifest.roots.iter().map(String::as_str).collect();
     let paths: Vec<&str> = key.from.iter().map(String::as_str).collect();
-    let reader = config.under(&roots);
-    let read = || Key::new(name).paths(&paths);
-    match (reader.path_of(read()), reader.json(read()), &key.default) {
-        (Some(path), Some(value), _) => format!("config.json says {path} = {}", shortened(value)),
-        (.., Some(default)) => format!(
-            "config.json does not say `{name}`, which is then {}",
-            crate::syntax::print::expr(default)
-        ),
-        _ => format!("config.json does not say `{name}`"),
+    let read = Key::new(name).paths(&paths);
+    let told = config.under(&roots).told(read);
+    match (config.under(&roots).peek(read), &key.default) {
+        (None, Some(default)) => {
+            format!("{told}, which is then {}", crate::syntax::print::expr(default))
+        }
+        _ => told,
     }
 }
 
