@@ -70,7 +70,14 @@ impl Lowerer<'_> {
                         let kept = self.diagnostics.len();
                         match self.argument(frame, param, &default, None) {
                             Some(value) => value,
-                            None => Value::Broken(self.diagnostics.split_off(kept)),
+                            None => {
+                                let found = self.diagnostics.split_off(kept).into_iter();
+                                let help = format!(
+                                    "it is the default of `{name}` in the block `{0}`: declare what it names, or give another: [graph] {0} = {{ {name} = .. }}",
+                                    block.name.node
+                                );
+                                Value::Broken(found.map(|one| one.help(help.clone())).collect())
+                            }
                         }
                     }
                     None => Value::None,

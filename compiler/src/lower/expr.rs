@@ -206,7 +206,9 @@ impl Lowerer<'_> {
         }
         let message =
             format!("`{{{text}}}` in a path must be a loop index or a known word or number");
-        self.error(Code::WrongType, span, message);
+        self.diagnostics.push(Diagnostic::error(Code::WrongType, span, message).help(
+            "a path names tensors: which ones there are is settled by the spec, not by a config",
+        ));
         None
     }
 

@@ -47,7 +47,11 @@ pub fn check(
     let map = weight_map(manifest, &config)?;
     let top = manifest.family.name.span;
     let plan = plan(&model.tensors, &map, &model.quant).map_err(|problems| {
-        let report = |error: &_| Diagnostic::error(Code::WeightMapFailed, top, format!("{error}"));
+        let report = |error: &_| {
+            let text = format!("{error}");
+            let place = manifest.weights.maps.iter().find(|map| text.contains(&map.shown()));
+            Diagnostic::error(Code::WeightMapFailed, place.map_or(top, |map| map.span), text)
+        };
         problems.iter().map(report).collect::<Vec<_>>()
     })?;
     let has = |name: &str| plan.get(name).is_some();
@@ -101,6 +105,14 @@ fn audit(
             place.map_or(top, |need| need.span),
             one.to_string(),
         );
+        let error = match &one.nearest {
+            Some(near) => error.help(format!(
+                "where that one is meant: [[weights.map]] from = {:?}, to = {:?}",
+                pattern(near),
+                pattern(&one.names)
+            )),
+            None => error,
+        };
         diags.push(match place {
             Some(need) => asked(error, need, manifest, &model.config),
             None => error,
@@ -113,9 +125,10 @@ fn audit(
         if part.is_some_and(|module| all.contains(&format!("{module}.weight"))) {
             continue;
         }
-        diags.push(Diagnostic::error(Code::UnexplainedTensor, top, one.to_string()).help(
-            "use it in the graph, rename it under [[weights.map]], or drop it: drop = [\"...\"]",
-        ));
+        diags.push(Diagnostic::error(Code::UnexplainedTensor, top, one.to_string()).help(format!(
+            "use it in the graph, rename it under [[weights.map]], or drop it: drop = [\"...\", {:?}]",
+            pattern(&one.names)
+        )));
     }
     diags
 }
@@ -169,6 +182,20 @@ fn shortened(value: &serde_json::Value) -> String {
         return text;
     }
     text.chars().take(57).chain("...".chars()).collect()
+}
+
+/// A pattern for names whose numbers are shown as ranges: `{0..3}` as `{i}`, then `{j}`.
+fn pattern(names: &str) -> String {
+    let mut out = String::new();
+    let mut rest = names;
+    for index in ["i", "j", "k", "l"] {
+        let Some((before, after)) = rest.split_once('{') else { break };
+        let Some((_, tail)) = after.split_once('}') else { break };
+        out.push_str(before);
+        out.push_str(&format!("{{{index}}}"));
+        rest = tail;
+    }
+    out + rest
 }
 
 /// A name with its numbers (and ranges of them) made alike.
