@@ -16,8 +16,32 @@ pub struct Checks {
     pub diagnostics: Vec<Diagnostic>,
 }
 
+/// The manifests of a library that can be read, and what is wrong with the others.
+pub fn manifests(library: &Library) -> (BTreeMap<String, Manifest>, Vec<Diagnostic>) {
+    let mut manifests = BTreeMap::new();
+    let mut broken = Vec::new();
+    for name in library.families() {
+        match library.load_family(name) {
+            Ok((manifest, _)) => {
+                manifests.insert(name.to_owned(), manifest);
+            }
+            Err(found) => broken.extend(found),
+        }
+    }
+    (manifests, broken)
+}
+
 /// Checks families of a library and what must hold among all of them.
 pub fn check_families(library: &Library, names: &[String]) -> Checks {
+    check_among(library, names, &manifests(library).0)
+}
+
+/// The same, where the manifests of the library are at hand.
+pub fn check_among(
+    library: &Library,
+    names: &[String],
+    manifests: &BTreeMap<String, Manifest>,
+) -> Checks {
     let mut checks = Checks::default();
     let mut seen = HashSet::new();
     let mut add = |diagnostics: &mut Vec<Diagnostic>, found: Vec<Diagnostic>| {
@@ -31,20 +55,15 @@ pub fn check_families(library: &Library, names: &[String]) -> Checks {
     for name in names {
         match compile::check(library, name) {
             Ok(checked) => {
+                add(&mut checks.diagnostics, checked.program.warnings.clone());
                 checks.families.insert(name.clone(), checked);
             }
             Err(found) => add(&mut checks.diagnostics, found),
         }
     }
-    let mut manifests: BTreeMap<String, Manifest> = BTreeMap::new();
-    for name in library.families() {
-        if let Ok((manifest, _)) = library.load_family(name) {
-            manifests.insert(name.to_owned(), manifest);
-        }
-    }
     // Of the whole set, what concerns the families asked for.
     let files: HashSet<_> = names.iter().filter_map(|name| library.family_file(name)).collect();
-    let among = check_registry(&manifests).into_iter().filter(|finding| {
+    let among = check_registry(manifests).into_iter().filter(|finding| {
         let labels = finding.labels.iter().chain([&finding.primary]);
         labels.into_iter().any(|label| files.contains(&label.span.file))
     });

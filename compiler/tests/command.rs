@@ -386,3 +386,69 @@ fn a_specialised_graph_is_for_a_config_of_its_family() {
     assert_eq!(uneven.code, 1);
     assert!(uneven.err.contains("query heads must divide evenly"), "{}", uneven.err);
 }
+
+#[test]
+fn two_runs_write_the_same_bytes() {
+    let dir = TempDir::new().unwrap();
+    let written = |out: &str| {
+        // No folder of specs: every built-in family is written.
+        let emitted = specc(dir.path(), &["emit", "--out", out]);
+        assert_eq!(emitted.code, 0, "{}", emitted.err);
+        let mut files = std::collections::BTreeMap::new();
+        for entry in fs::read_dir(dir.path().join(out).join("src")).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+            files.insert(name, fs::read(path).unwrap());
+        }
+        files
+    };
+    let (first, second) = (written("one"), written("two"));
+    assert!(first.len() > 30, "only {} files", first.len());
+    assert_eq!(first.keys().collect::<Vec<_>>(), second.keys().collect::<Vec<_>>());
+    for (name, bytes) in &first {
+        assert!(bytes == &second[name], "{name} differs from run to run");
+    }
+}
+
+#[test]
+fn caches_are_shown_with_their_bytes() {
+    let dir = TempDir::new().unwrap();
+    model(&dir.path().join("m"), "llama", |_, _| {});
+    let shown = |config: &[&str]| {
+        let args = [&["expand", "llama", "--emit", "caches"], config].concat();
+        let shown = specc(dir.path(), &args);
+        assert_eq!(shown.code, 0, "{}", shown.err);
+        shown.out
+    };
+    let symbols = shown(&[]);
+    assert!(symbols.contains("keeps keys [S, num_key_value_heads, head_dim]\n"), "{symbols}");
+    // Two layers keep a key and a value of one head of four numbers for each token.
+    let numbers = shown(&["--config", "m/config.json"]);
+    assert!(numbers.contains("    keys [S, 1, 4]: 8 bytes a token in each\n"), "{numbers}");
+    let wide = "together 32 bytes a token and 0 bytes a row, in bfloat16\n";
+    assert!(numbers.ends_with(wide), "{numbers}");
+    model(&dir.path().join("m"), "llama", |_, config| config["torch_dtype"] = "float32".into());
+    let wide = "together 64 bytes a token and 0 bytes a row, in float32\n";
+    assert!(shown(&["--config", "m/config.json"]).ends_with(wide));
+}
+
+#[test]
+fn families_are_listed_with_what_was_measured() {
+    let dir = TempDir::new().unwrap();
+    write(
+        dir.path(),
+        "specs/acme.toml",
+        "[family]\nname = \"acme\"\nmodel_types = [\"acme\"]\nlabel = \"Acme\"\nextends = \"llama\"\noracle = { program = \"x\", claim = \"bit-exact\" }\n",
+    );
+    let lines = specc(dir.path(), &["list", "--format", "json"]).out;
+    let rows: Vec<serde_json::Value> =
+        lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let row = |name: &str| rows.iter().find(|row| row["family"] == name).unwrap();
+    // A claim is not a measurement.
+    assert!(row("acme")["measured"].is_null());
+    assert_eq!(row("acme")["reference"], "x");
+    assert!(row("llama")["measured"]["cases"].as_u64().unwrap() > 0);
+    let text = specc(dir.path(), &["list"]).out;
+    let acme = text.lines().find(|line| line.starts_with("acme ")).unwrap();
+    assert!(acme.contains("not measured") && !acme.contains("exact"), "{acme}");
+}

@@ -11,7 +11,9 @@ pub use values::*;
 pub use specc_checkpoint::config::{
     ConfigError, ConfigFile, Key, Presence, Reader as ConfigReader, RopeScaling,
 };
-pub use specc_checkpoint::map::{DropRule, Match, Pattern, Present, Rule, Step, Target, WeightMap};
+pub use specc_checkpoint::map::{
+    Asked, DropRule, Match, Pattern, Present, Rule, Step, Target, WeightMap,
+};
 
 pub use serde_json;
 

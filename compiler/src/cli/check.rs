@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use specc::checks::{Checks, check_families};
+use specc::checks::{Checks, check_among, check_families, manifests};
 use specc::diag::{Code, Diagnostic};
 use specc::library::Library;
+use specc::manifest::Manifest;
 use specc::model::{self, Model};
 use specc::source::{FileId, Span};
 use specc_checkpoint::config::ConfigFile;
@@ -84,14 +85,16 @@ fn against(library: &mut Library, args: &CheckArgs, folder: &Path) -> Outcome {
             return output::report(&library.sources, &diags, args.format);
         }
     };
+    let (manifests, broken) = manifests(library);
     let name = match &args.family {
         Some(name) => {
             output::known(library, name)?;
             name.clone()
         }
-        None => picked(library, &model.config, at, args.format)?,
+        None => picked(library, (&manifests, broken), &model.config, at, args.format)?,
     };
-    let Checks { families, mut diagnostics } = check_families(library, std::slice::from_ref(&name));
+    let Checks { families, mut diagnostics } =
+        check_among(library, std::slice::from_ref(&name), &manifests);
     let Some(checked) = families.get(&name) else {
         return output::report(&library.sources, &diagnostics, args.format);
     };
@@ -120,17 +123,18 @@ pub fn family_of(
 ) -> Result<String, Failure> {
     let mut library = library.clone();
     let at = library.sources.add(path.display().to_string(), "");
-    picked(&library, config, at, format)
+    let (manifests, broken) = manifests(&library);
+    picked(&library, (&manifests, broken), config, at, format)
 }
 
 fn picked(
     library: &Library,
+    (manifests, broken): (&BTreeMap<String, Manifest>, Vec<Diagnostic>),
     config: &ConfigFile,
     at: FileId,
     format: Format,
 ) -> Result<String, Failure> {
-    let (manifests, broken) = manifests(library);
-    match model::pick(&manifests, config, at) {
+    match model::pick(manifests, config, at) {
         Ok(manifest) => Ok(manifest.family.name.node.clone()),
         Err(error) => {
             // A family that cannot be read may be the one that was meant.
@@ -139,18 +143,4 @@ fn picked(
             Err(Failure::Found)
         }
     }
-}
-
-fn manifests(library: &Library) -> (BTreeMap<String, specc::manifest::Manifest>, Vec<Diagnostic>) {
-    let mut manifests = BTreeMap::new();
-    let mut broken = Vec::new();
-    for name in library.families() {
-        match library.load_family(name) {
-            Ok((manifest, _)) => {
-                manifests.insert(name.to_owned(), manifest);
-            }
-            Err(found) => broken.extend(found),
-        }
-    }
-    (manifests, broken)
 }

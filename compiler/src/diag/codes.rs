@@ -94,6 +94,8 @@ codes! {
         "The parameter takes one of a list of words.";
     UnknownSize = "S0216", "size not known when loading",
         "The size depends on the batch or on the number of tokens, and a weight's size cannot.";
+    UnusedBlock = "S0217", "block that nobody calls",
+        "A block of the family's own graph file is neither called nor a replacement of one that is. A block replaces the base's or the library's of the same name; another name leaves the old one in place.";
     // Weights.
     WeightStep = "S0301", "unknown step of a weight map",
         "`do` is a chain of steps: stack(e), transpose(0, 2, 1), move_axis(a, b), reshape([..]), flatten(n), slice(axis, start, end, step), split([..], axis), chunk(axis), deal(n, axis), concat(axis), add(1), scale(x), cast(\"float32\"), view_as(\"uint32\"), packed(), dequantise().";

@@ -59,10 +59,19 @@ impl Emitter<'_> {
                 );
             }
         }
+        let map = if pinned { "weight_map()?" } else { "weight_map(&cfg)?" };
+        let loader = match self.asked() {
+            Some(asked) => {
+                out.push_str(&asked);
+                format!(
+                    "let map = WeightMap {{ asked: asked(source), ..{map} }};\nlet mut ld = source.loader(&map)?;\n"
+                )
+            }
+            None => format!("let mut ld = source.loader(&{map})?;\n"),
+        };
         let _ = write!(
             out,
-            "/// Loads a model that the family takes.\nfn load(source: &ModelSource) -> Result<LoadedGraph> {{\nlet cfg = Config::read(source)?;\nlet mut ld = source.loader(&weight_map({})?)?;\nlet model = Model::load(&mut ld{})?;\nld.finish()?;\nOk(LoadedGraph::{variant}(Box::new(Loaded {{ model{} }})))\n}}\n",
-            if self.manifest.pinned.is_some() { "" } else { "&cfg" },
+            "/// Loads a model that the family takes.\nfn load(source: &ModelSource) -> Result<LoadedGraph> {{\nlet cfg = Config::read(source)?;\n{loader}let model = Model::load(&mut ld{})?;\nld.finish()?;\nOk(LoadedGraph::{variant}(Box::new(Loaded {{ model{} }})))\n}}\n",
             if self.takes_config(self.program.structs.len().saturating_sub(1)) {
                 ", &cfg"
             } else {

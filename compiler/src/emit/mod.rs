@@ -4,6 +4,7 @@
 //! that the runtime finds it by. The text is parsed and laid out by prettyplease, so that it is
 //! the same on every machine.
 
+mod asked;
 mod config;
 mod family;
 mod forward;

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::Emitter;
 use super::scalar::Place;
+use crate::ir::path::{Part, computed, parts};
 use crate::ir::{Field, FieldKind, Over, Scalar, ScalarType, Struct};
 use crate::syntax::ast::{Expr, ExprKind, Param, ParamType};
 
@@ -158,7 +159,7 @@ impl Emitter<'_> {
                     .iter()
                     .map(|size| self.scalars.int(&size.expr, Place::Load))
                     .collect();
-                format!("ld.tensor({}, &[{}])?", path_text(&decl.path), sizes.join(", "))
+                format!("ld.tensor({}, &[{}])?", self.path_text(&decl.path), sizes.join(", "))
             }
             FieldKind::Block { id, path, indices } => self.load_block(*id, path, indices),
             FieldKind::Scalar(scalar) => self.load_scalar(scalar),
@@ -205,9 +206,9 @@ impl Emitter<'_> {
         if path.is_empty() {
             format!("{}::load({args})?", item.name)
         } else if args == "ld" {
-            format!("ld.at({}, {}::load)?", path_text(path), item.name)
+            format!("ld.at({}, {}::load)?", self.path_text(path), item.name)
         } else {
-            format!("ld.at({}, |ld| {}::load({args}))?", path_text(path), item.name)
+            format!("ld.at({}, |ld| {}::load({args}))?", self.path_text(path), item.name)
         }
     }
 
@@ -262,6 +263,30 @@ impl Emitter<'_> {
         }
     }
 
+    /// A path as a literal, or formatted where it holds loop indices.
+    fn path_text(&self, path: &str) -> String {
+        if !path.contains('{') {
+            return format!("{path:?}");
+        }
+        let mut args = String::new();
+        let mut text = String::new();
+        for part in parts(path) {
+            match part {
+                Part::Text(words) => text.push_str(words),
+                Part::Index(index) => match computed(index) {
+                    Some(expr) => {
+                        text.push_str("{}");
+                        let _ = write!(args, ", {}", self.scalars.int(&expr, Place::Load));
+                    }
+                    None => {
+                        let _ = write!(text, "{{{index}}}");
+                    }
+                },
+            }
+        }
+        format!("&format!({text:?}{args})")
+    }
+
     /// A `load` argument in the type that the runtime takes.
     fn load_arg(&self, param: Option<&Param>, arg: &Scalar) -> String {
         let optional = matches!(
@@ -270,7 +295,7 @@ impl Emitter<'_> {
         );
         let ty = param.and_then(|param| param.ty.as_ref()).map(|ty| crate::lower::plain(&ty.node));
         if let ExprKind::Str(text) = &arg.expr.kind {
-            return path_text(text);
+            return self.path_text(text);
         }
         let base = match ty {
             Some(ParamType::Float) => ScalarType::Float,
@@ -378,11 +403,6 @@ pub(super) fn scalar_type(ty: &ScalarType) -> &'static str {
         },
         _ => "String",
     }
-}
-
-/// A path as a literal, or formatted where it holds a loop index.
-fn path_text(path: &str) -> String {
-    if path.contains('{') { format!("&format!({path:?})") } else { format!("{path:?}") }
 }
 
 /// Whether a word stands in Rust text.

@@ -175,7 +175,12 @@ impl Checker<'_> {
     fn layers(&mut self) {
         let rules = &self.manifest.layers;
         let each = ManifestScope { layer_index: true, captures: None };
-        self.scalar(&rules.count, ManifestScope::default());
+        if let Some(scalar) = self.scalar(&rules.count, ManifestScope::default())
+            && !matches!(scalar.ty.plain(), ScalarType::Int | ScalarType::Json)
+        {
+            let message = format!("the number of layers must be int, found {}", scalar.ty);
+            self.diags.push(Diagnostic::error(Code::ConfigType, rules.count.span, message));
+        }
         if let Some(LayerKindRule::Expr(kind)) = &rules.kind
             && let Some(scalar) = self.scalar(kind, each)
             && !matches!(scalar.ty.plain(), ScalarType::Str | ScalarType::Json)

@@ -150,7 +150,13 @@ impl Reading<'_> {
             Ok(value) => Some(value),
             Err(error) => {
                 if error.message != REPORTED {
-                    self.problems.borrow_mut().push(no_value(&error));
+                    let mut problem = no_value(&error);
+                    crate::syntax::visit::names(expr, &mut |name| {
+                        if let Some(Ok(value)) = self.name(&name.node) {
+                            problem.notes.push(format!("{} = {value}", name.node));
+                        }
+                    });
+                    self.problems.borrow_mut().push(problem);
                 }
                 None
             }

@@ -7,7 +7,7 @@ pub const NAMES: [&str; 11] =
     ["sqrt", "log", "floor", "ceil", "min", "max", "len", "abs", "int", "float", "bf16"];
 
 /// `a // b`, rounded down; none for 0 and on overflow.
-pub(super) fn floor_div(a: i64, b: i64) -> Option<i64> {
+pub(crate) fn floor_div(a: i64, b: i64) -> Option<i64> {
     let quotient = a.checked_div_euclid(b)?;
     // Euclid rounds a negative divisor's quotient up.
     Some(if b < 0 && a.rem_euclid(b) != 0 { quotient - 1 } else { quotient })

@@ -13,5 +13,6 @@ pub use config::{ConfigValues, evaluate};
 pub use eval::{Env, EvalError, eval, truth};
 pub use fold::{fold, literal};
 pub use functions::NAMES as FUNCTIONS;
+pub(crate) use functions::floor_div;
 pub use layers::{LayerValues, Scope, evaluate_layers};
 pub use value::Value;

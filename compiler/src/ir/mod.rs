@@ -3,6 +3,8 @@
 //! Everything is plain data. Scalars stay expressions over the config ([`crate::syntax::ast::Expr`]
 //! with block parameters already replaced), typed by [`Scalar::ty`].
 
+pub mod path;
+
 use crate::shapes::Shape;
 use crate::source::{FileId, Span};
 use crate::syntax::ast::Expr;
@@ -16,6 +18,8 @@ pub struct Program {
     pub externs: Vec<crate::syntax::ast::Extern>,
     /// Where the graph mixes positions.
     pub mixers: Vec<MixerUse>,
+    /// What works and is probably not meant.
+    pub warnings: Vec<crate::diag::Diagnostic>,
 }
 
 /// One call of a mixer.

@@ -370,7 +370,7 @@ fn check_value(
             (fits, crate::diag::one_of(words.iter().map(String::as_str)))
         }
     };
-    if fits || *scalar.ty.plain() == ScalarType::Json {
+    if fits || matches!(scalar.ty.plain(), ScalarType::Json | ScalarType::None) {
         return;
     }
     let found = match &value.kind {

@@ -2,7 +2,7 @@
 
 use super::Lowerer;
 use super::types::join;
-use crate::diag::{Code, Diagnostic};
+use crate::diag::{Code, Diagnostic, one_of};
 use crate::ir::{Scalar, ScalarType};
 use crate::source::Span;
 use crate::syntax::ast::{BinaryOp, Expr, ExprKind, UnaryOp};
@@ -74,8 +74,15 @@ impl Lowerer<'_> {
                     || r == ScalarType::Json
                     || (l.is_number() && r.is_number());
                 if !fits {
-                    let message = format!("{} and {} are never equal", left.ty, right.ty);
+                    let told = |side: &Scalar| {
+                        format!("`{}` is {}", crate::syntax::print::expr(&side.expr), side.ty)
+                    };
+                    let message =
+                        format!("{} and {}: they are never equal", told(&left), told(&right));
                     self.error(Code::WrongType, span, message);
+                    return None;
+                }
+                if self.impossible(&left, &right) || self.impossible(&right, &left) {
                     return None;
                 }
                 ScalarType::Bool
@@ -130,6 +137,32 @@ impl Lowerer<'_> {
             }
         };
         Some(join_binary(op, left, right, span, ty))
+    }
+}
+
+impl Lowerer<'_> {
+    /// Reports a word that is none of those a value can be. Only in the family's own documents: what
+    /// a base compares with may be a word that this family's key does not have.
+    fn impossible(&mut self, subject: &Scalar, word: &Scalar) -> bool {
+        let ExprKind::Str(text) = &word.expr.kind else { return false };
+        let file = word.expr.span.file;
+        if file != self.manifest.file && Some(file) != self.own {
+            return false;
+        }
+        let Some(words) = self.words_of(subject).filter(|words| !words.contains(text)) else {
+            return false;
+        };
+        let words = || words.iter().map(String::as_str);
+        let message = format!(
+            "`{}` is {}, never `{text}`",
+            crate::syntax::print::expr(&subject.expr),
+            one_of(words())
+        );
+        self.diagnostics.push(
+            Diagnostic::error(Code::UnknownWord, word.expr.span, message)
+                .did_you_mean(text, words()),
+        );
+        true
     }
 }
 

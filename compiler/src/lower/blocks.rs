@@ -13,6 +13,9 @@ use crate::shapes::Shape;
 use crate::source::{Span, Spanned};
 use crate::syntax::ast::{Block, Call, Expr, ExprKind, ParamType};
 
+/// Where the arguments of a call stand, by parameter.
+type Places = HashMap<String, Span>;
+
 impl Lowerer<'_> {
     pub(super) fn call_block(
         &mut self,
@@ -34,12 +37,19 @@ impl Lowerer<'_> {
         }
         let args = self.match_args(name, block.name.span, &block.params, call, span)?;
         let given = self.given_args(frame, &block.params, &args, hint)?;
+        let places =
+            block.params.iter().zip(&args).filter_map(|(param, arg)| {
+                Some((param.name.node.clone(), arg.as_ref()?.value.span))
+            });
+        let places: Places = places.collect();
+        let outside = std::mem::replace(&mut self.inside, super::Inside::of(block));
         self.stack.push(name.clone());
         let value = match at {
-            None => self.inline(frame, block, given, hint),
-            Some(path) => self.instance(frame, block, given, path, span, hint),
+            None => self.inline(frame, block, given, &places, hint),
+            Some(path) => self.instance(frame, block, given, &places, path, span, hint),
         };
         self.stack.pop();
+        self.inside = outside;
         value
     }
 
@@ -49,6 +59,7 @@ impl Lowerer<'_> {
         frame: &mut Frame,
         block: &Block,
         mut given: HashMap<String, Value>,
+        places: &Places,
     ) -> Option<()> {
         for param in &block.params {
             let name = &param.name.node;
@@ -59,7 +70,14 @@ impl Lowerer<'_> {
                         let kept = self.diagnostics.len();
                         match self.argument(frame, param, &default, None) {
                             Some(value) => value,
-                            None => Value::Broken(self.diagnostics.split_off(kept)),
+                            None => {
+                                let found = self.diagnostics.split_off(kept).into_iter();
+                                let help = format!(
+                                    "it is the default of `{name}` in the block `{0}`: declare what it names, or give another: [graph] {0} = {{ {name} = .. }}",
+                                    block.name.node
+                                );
+                                Value::Broken(found.map(|one| one.help(help.clone())).collect())
+                            }
                         }
                     }
                     None => Value::None,
@@ -67,11 +85,11 @@ impl Lowerer<'_> {
             };
             frame.set(name, value);
         }
-        self.check_params(frame, block)
+        self.check_params(frame, block, places)
     }
 
     /// Arrays must have the shapes that the block declares.
-    fn check_params(&mut self, frame: &mut Frame, block: &Block) -> Option<()> {
+    fn check_params(&mut self, frame: &mut Frame, block: &Block, places: &Places) -> Option<()> {
         let mut shapes = Bound::default();
         let mut fine = true;
         for param in &block.params {
@@ -80,8 +98,9 @@ impl Lowerer<'_> {
             let Some(Value::Array { shape, .. }) = frame.find(&param.name.node).cloned() else {
                 continue;
             };
-            fine &=
-                self.unify(frame, dims, &shape, &mut shapes, (ty.span, &param.name.node)).is_some();
+            let at = places.get(&param.name.node).copied().unwrap_or(ty.span);
+            let what = format!("`{}` of `{}`", param.name.node, block.name.node);
+            fine &= self.unify(frame, dims, &shape, &mut shapes, (at, &what)).is_some();
         }
         fine.then_some(())
     }
@@ -105,12 +124,13 @@ impl Lowerer<'_> {
         frame: &mut Frame,
         block: &Block,
         given: HashMap<String, Value>,
+        places: &Places,
         hint: Option<&str>,
     ) -> Option<Value> {
         frame.scopes.push(HashMap::new());
         let visible = std::mem::take(&mut frame.visible);
         let result = self
-            .bind_params(frame, block, given)
+            .bind_params(frame, block, given, places)
             .and_then(|()| self.body(frame, &block.body, hint))
             .and_then(|value| self.block_result(block, value))
             .and_then(|value| {
@@ -121,11 +141,13 @@ impl Lowerer<'_> {
         result
     }
 
+    #[expect(clippy::too_many_arguments, reason = "a call's parts, each used once")]
     fn instance(
         &mut self,
         frame: &mut Frame,
         block: &Block,
         given: HashMap<String, Value>,
+        places: &Places,
         path: &Spanned<String>,
         span: Span,
         hint: Option<&str>,
@@ -138,7 +160,7 @@ impl Lowerer<'_> {
                 value.is_array().then(|| (param.name.node.clone(), value.clone()))
             })
             .collect();
-        let id = self.specialise(frame, block, given)?;
+        let id = self.specialise(frame, block, given, places)?;
         let made = self.structs.get(id)?;
         let (pass, indices, needs_layer) =
             (made.methods.first()?.pass, made.indices.clone(), made.needs_layer);
@@ -180,6 +202,7 @@ impl Lowerer<'_> {
         caller: &Frame,
         block: &Block,
         given: HashMap<String, Value>,
+        places: &Places,
     ) -> Option<StructId> {
         let key = self.key_of(caller, block, &given);
         if let Some(id) = self.made.get(&key) {
@@ -209,7 +232,7 @@ impl Lowerer<'_> {
             frame.set(&param.name.node, value.clone());
             inner.insert(param.name.node.clone(), value);
         }
-        self.bind_params(&mut frame, block, inner)?;
+        self.bind_params(&mut frame, block, inner, places)?;
         let result = self.body(&mut frame, &block.body, None)?;
         let result = self.block_result(block, result)?;
         self.check_result(&mut frame, block, &result, &mut Bound::default())?;

@@ -88,6 +88,9 @@ impl Lowerer<'_> {
                 Some(())
             }
             other => {
+                for target in targets {
+                    frame.set(&target.node, Value::Broken(Vec::new()));
+                }
                 let count = match &other {
                     Value::Tuple(values) => values.len(),
                     _ => 1,
@@ -160,7 +163,9 @@ impl Lowerer<'_> {
         let mut fine = true;
         for (shape_declared, value) in declared.iter().zip(values) {
             let Value::Array { shape, .. } = &value else { continue };
-            let at = (shape_declared.span, "the result");
+            let written =
+                block.body.result.as_ref().map_or(shape_declared.span, |result| result.span);
+            let at = (written, "the result");
             fine &= self.unify(frame, &shape_declared.node, shape, shapes, at).is_some();
         }
         fine.then_some(())

@@ -7,6 +7,7 @@ use super::frame::Frame;
 use super::value::Value;
 use super::{Lowerer, mentions};
 use crate::diag::{Code, Diagnostic, one_of};
+use crate::expr::FUNCTIONS;
 use crate::ir::{Scalar, ScalarType};
 use crate::source::{Span, Spanned};
 use crate::syntax::ast::{Arg, Call, Expr, ExprKind, Param, ParamType};
@@ -37,6 +38,15 @@ impl Lowerer<'_> {
         if let Some(ext) = self.externs.get(name).cloned() {
             return self
                 .in_path(frame, at, |this, frame| this.call_extern(frame, &ext, call, span, hint));
+        }
+        if self.externs.is_empty() {
+            // A manifest: there are no blocks and ops here.
+            let message = format!("no function is named `{name}`");
+            let error = Diagnostic::error(Code::UnknownCall, call.callee.span, message);
+            self.diagnostics.push(error.did_you_mean_or(name, FUNCTIONS, || {
+                format!("functions are {}", one_of(FUNCTIONS))
+            }));
+            return None;
         }
         let known: Vec<String> = self
             .blocks
@@ -245,14 +255,20 @@ impl Lowerer<'_> {
             }
             return Some(value);
         }
+        let error = Diagnostic::error(
+            Code::WrongType,
+            span,
+            format!("`{}` takes {}", param.name.node, show_type(&declared.node)),
+        )
+        .label(param.name.span, "the parameter is declared here");
+        let absent = matches!(value, Value::Array { optional: true, .. });
         self.diagnostics.push(
-            Diagnostic::error(
-                Code::WrongType,
-                span,
-                format!("`{}` takes {}", param.name.node, show_type(&declared.node)),
-            )
-            .here(format!("this is {}", value.describe()))
-            .label(param.name.span, "the parameter is declared here"),
+            match absent && matches!(wanted, ParamType::Tensor(_) | ParamType::AnyTensor) {
+                true => error
+                    .here(format!("this is {}, and may be absent", value.describe()))
+                    .help("use it inside of `if name { ... }`, where it is there"),
+                false => error.here(format!("this is {}", value.describe())),
+            },
         );
         None
     }

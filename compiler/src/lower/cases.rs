@@ -4,7 +4,7 @@ use super::choice::Case;
 use super::frame::Frame;
 use super::{Lowerer, names};
 use crate::diag::{Code, Diagnostic};
-use crate::ir::Scalar;
+use crate::ir::{Scalar, ScalarType};
 use crate::source::Span;
 use crate::syntax::ast::{BinaryOp, Expr, ExprKind, MatchArm};
 
@@ -64,7 +64,7 @@ impl Lowerer<'_> {
                 let mut patterns = arms.iter().flat_map(|arm| &arm.patterns);
                 let texts: Vec<&str> = patterns.by_ref().filter_map(pattern_text).collect();
                 words.iter().all(|word| texts.contains(&word.as_str()))
-            });
+            }) || covers_bool(&subject_value, arms);
             if covered {
                 if let Some(last) = cases.last_mut() {
                     last.condition = None;
@@ -110,4 +110,13 @@ fn pattern_text(pattern: &Expr) -> Option<&str> {
         ExprKind::Name(word) | ExprKind::Str(word) => Some(word),
         _ => None,
     }
+}
+
+/// Whether the arms take both values of a bool.
+fn covers_bool(subject: &Scalar, arms: &[MatchArm]) -> bool {
+    let takes = |value| {
+        let mut patterns = arms.iter().flat_map(|arm| &arm.patterns);
+        patterns.any(|pattern| pattern.kind == ExprKind::Bool(value))
+    };
+    subject.ty == ScalarType::Bool && takes(true) && takes(false)
 }

@@ -1,11 +1,11 @@
 //! The blocks, graphs and externs that a family can call, and what its manifest sets in them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::Lowerer;
 use crate::diag::{Code, Diagnostic};
 use crate::source::Span;
-use crate::syntax::ast::{Block, Expr, GraphFile};
+use crate::syntax::ast::{Block, Expr, ExprKind, GraphFile};
 
 impl Lowerer<'_> {
     pub(super) fn collect(&mut self, graphs: &[GraphFile], library: &[(String, GraphFile)]) {
@@ -15,6 +15,13 @@ impl Lowerer<'_> {
             }
         }
         self.take_uses(graphs, library);
+        let inherited =
+            self.manifest.graphs.last().is_some_and(|last| last.span.file != self.manifest.file);
+        let last = graphs.last().filter(|_| !inherited);
+        self.own = last.and_then(|file| {
+            let first = file.blocks.iter().chain(&file.graphs).map(|block| block.span.file).next();
+            first.or_else(|| file.externs.first().map(|ext| ext.span.file))
+        });
         for file in graphs {
             let mut here: HashMap<&str, Span> = HashMap::new();
             let named = file.blocks.iter().chain(&file.graphs).map(|block| &block.name);
@@ -130,5 +137,39 @@ impl Lowerer<'_> {
             .find(|setting| setting.block.node == block && setting.param.node == param.name.node)
             .map(|setting| setting.value.clone())
             .or_else(|| param.default.clone())
+    }
+
+    /// Blocks of the family's own graph file that nothing calls.
+    pub(super) fn unused(&self) -> Vec<Diagnostic> {
+        let Some(own) = self.own else { return Vec::new() };
+        let mut called: HashSet<String> = HashSet::new();
+        let bodies = self.blocks.values().chain(&self.graphs).map(|block| &block.body);
+        for body in bodies {
+            crate::syntax::visit::body(body, &mut |expr| {
+                if let ExprKind::Call(call) = &expr.kind {
+                    called.insert(call.callee.node.clone());
+                }
+            });
+        }
+        let mut unused: Vec<&Block> = self
+            .blocks
+            .values()
+            .filter(|block| block.span.file == own && !called.contains(block.name.node.as_str()))
+            .collect();
+        unused.sort_by_key(|block| block.span.start);
+        let others =
+            || called.iter().map(String::as_str).filter(|name| self.blocks.contains_key(*name));
+        unused
+            .into_iter()
+            .map(|block| {
+                let name = &block.name.node;
+                Diagnostic::warning(
+                    Code::UnusedBlock,
+                    block.name.span,
+                    format!("nothing calls `{name}`"),
+                )
+                .did_you_mean_or(name, others(), || "call it, or take it out".to_owned())
+            })
+            .collect()
     }
 }

@@ -130,18 +130,34 @@ impl Lowerer<'_> {
             .chain(self.config.keys().map(|key| (*key).to_owned()))
             .chain(frame.visible.iter().cloned())
             .collect();
-        let mut error =
+        self.diagnostics.push(self.unknown_name(name, span, &known));
+        None
+    }
+
+    /// What is said about a name that means nothing here.
+    fn unknown_name(&self, name: &str, span: Span, known: &[String]) -> Diagnostic {
+        if self.inside.axes.iter().any(|axis| axis == name) {
+            let message = format!("`{name}` is an axis that is known only when the graph runs");
+            return Diagnostic::error(Code::UnknownSize, span, message)
+                .help("sizes of weights, conditions and numbers come from the config");
+        }
+        let error =
             Diagnostic::error(Code::UnknownName, span, format!("nothing is named `{name}`"));
         if self.blocks.contains_key(name) || self.externs.contains_key(name) {
-            error = error.help(format!("`{name}` is a block or op: call it as `{name}(...)`"));
-        } else {
-            error = error.did_you_mean(name, known.iter().map(String::as_str));
-            error = error.note(
-                "names are variables of the block, its parameters, config keys of the manifest and loop indices",
-            );
+            return error.help(format!("`{name}` is a block or op: call it as `{name}(...)`"));
         }
-        self.diagnostics.push(error);
-        None
+        if let Some(bound) = self.inside.bound.iter().find(|bound| bound.node == name) {
+            return if bound.span.start > span.start {
+                error.label(bound.span, "bound only here, further down")
+            } else {
+                error
+                    .label(bound.span, "bound here, in an arm or a loop that may be passed by")
+                    .help(format!("bind `{name}` in every arm, or before the choice"))
+            };
+        }
+        error.did_you_mean(name, known.iter().map(String::as_str)).note(
+            "names are variables of the block, its parameters, config keys of the manifest and loop indices",
+        )
     }
 
     /// Whether a name stands for something here.
@@ -167,34 +183,58 @@ impl Lowerer<'_> {
                 return None;
             };
             let name = &after[1..close];
-            match self.name(frame, name, span)? {
-                Value::Scalar(scalar) => match &scalar.expr.kind {
-                    ExprKind::Str(word) => out.push_str(word),
-                    ExprKind::Int(number) => out.push_str(&number.to_string()),
-                    ExprKind::Name(index) if frame.is_index(index) => {
-                        out.push_str(&format!("{{{index}}}"));
-                    }
-                    _ => {
-                        let message = format!(
-                            "`{{{name}}}` in a path must be a loop index or a known word or number"
-                        );
-                        self.error(Code::WrongType, span, message);
-                        return None;
-                    }
-                },
-                other => {
-                    let message = format!("`{{{name}}}` is {}", other.describe());
-                    self.error(Code::WrongType, span, message);
-                    return None;
-                }
-            }
+            out.push_str(&self.part_of_path(frame, name, span)?);
             rest = &after[close + 1..];
         }
         out.push_str(rest);
         Some(out)
     }
 
-    pub(super) fn index(
+    /// What stands for `{name}`, or `{i // 2}`, in a path.
+    fn part_of_path(&mut self, frame: &mut Frame, text: &str, span: Span) -> Option<String> {
+        let is_name = text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        let value = if is_name {
+            self.name(frame, text, span)?
+        } else {
+            let expr = self.path_expr(text, span)?;
+            self.expr(frame, &expr, None)?
+        };
+        let Value::Scalar(scalar) = value else {
+            let message = format!("`{{{text}}}` is {}", value.describe());
+            self.error(Code::WrongType, span, message);
+            return None;
+        };
+        match &scalar.expr.kind {
+            ExprKind::Str(word) => return Some(word.clone()),
+            ExprKind::Int(number) => return Some(number.to_string()),
+            _ => {}
+        }
+        let mut indices_only = scalar.ty == ScalarType::Int;
+        crate::syntax::visit::each(&scalar.expr, &mut |inner| {
+            indices_only &= match &inner.kind {
+                ExprKind::Name(name) => frame.is_index(name),
+                ExprKind::Int(_) | ExprKind::Binary(..) | ExprKind::Unary(..) => true,
+                _ => false,
+            };
+        });
+        if indices_only {
+            return Some(format!("{{{}}}", crate::syntax::print::expr(&scalar.expr)));
+        }
+        let message =
+            format!("`{{{text}}}` in a path must be a loop index or a known word or number");
+        self.diagnostics.push(Diagnostic::error(Code::WrongType, span, message).help(
+            "a path names tensors: which ones there are is settled by the spec, not by a config",
+        ));
+        None
+    }
+
+    /// Arithmetic inside of a path; its places are the path's.
+    fn path_expr(&mut self, text: &str, span: Span) -> Option<Expr> {
+        let positions = crate::syntax::Positions::within(span, text.len());
+        crate::syntax::parse_expr_at(&positions, text, &mut self.diagnostics)
+    }
+
+    fn index(
         &mut self,
         frame: &mut Frame,
         expr: &Expr,

@@ -128,7 +128,8 @@ impl Lowerer<'_> {
                 continue;
             };
             let at = given_at(call, param, at).unwrap_or(span);
-            fine &= self.unify(frame, dims, &shape, &mut bound, (at, &param.name.node)).is_some();
+            let what = format!("`{}` of `{}`", param.name.node, ext.name.node);
+            fine &= self.unify(frame, dims, &shape, &mut bound, (at, &what)).is_some();
         }
         if !fine {
             return None;

@@ -63,6 +63,14 @@ impl Lowerer<'_> {
             "abs" => first.clone(),
             _ => ScalarType::Float,
         };
+        if name == "len"
+            && !matches!(first, ScalarType::List(_) | ScalarType::Str | ScalarType::Json)
+            && let Some(wrong) = args.first()
+        {
+            let message = format!("`len` needs a list or a word, and this is {}", wrong.ty);
+            self.error(Code::WrongType, wrong.expr.span, message);
+            return Some(None);
+        }
         let list_ok = matches!(name, "len" | "min" | "max")
             && matches!(first, ScalarType::List(_) | ScalarType::Str | ScalarType::Json);
         let text_ok = matches!(name, "any" | "count" | "dim" | "dtype" | "int" | "float");

@@ -20,7 +20,10 @@ impl Lowerer<'_> {
     ) -> Option<()> {
         if self.resolves(frame, &index.node) {
             let message = format!("`{}` has a meaning here already", index.node);
-            self.error(Code::DefinedTwice, index.span, message);
+            self.diagnostics.push(
+                Diagnostic::error(Code::DefinedTwice, index.span, message)
+                    .help("give the index another name"),
+            );
             return None;
         }
         let over = match over {
@@ -206,7 +209,7 @@ impl Lowerer<'_> {
         body: &Body,
     ) -> Option<Vec<(Shape, bool)>> {
         let mut shapes = Vec::new();
-        let mut trial: Option<Frame> = None;
+        let mut trial: Option<(Frame, Vec<Diagnostic>)> = None;
         for name in names {
             match frame.find(name) {
                 Some(Value::Array { shape, optional, .. }) => {
@@ -216,14 +219,21 @@ impl Lowerer<'_> {
                     if trial.is_none() {
                         trial = Some(self.trial(frame, body));
                     }
-                    let found = trial.as_ref().and_then(|frame| frame.find(name));
+                    let found = trial.as_ref().and_then(|(frame, _)| frame.find(name));
                     let Some(Value::Array { shape, .. }) = found else {
+                        // What is wrong in the body says more than what follows from it.
+                        if let Some((_, found)) = trial.filter(|(_, found)| !found.is_empty()) {
+                            self.diagnostics.extend(found);
+                            return None;
+                        }
                         let message = format!("the shape of `{name}` cannot be told from the loop");
                         self.error(Code::NotConfiguration, body.span, message);
                         return None;
                     };
                     shapes.push((shape.clone(), true));
                 }
+                // What failed before the loop has been told.
+                Some(Value::Broken(_)) => return None,
                 other => {
                     let what = other.map_or_else(String::new, Value::describe);
                     self.diagnostics.push(
@@ -241,8 +251,8 @@ impl Lowerer<'_> {
         Some(shapes)
     }
 
-    /// Lowers a body on a copy and takes back everything but the copy.
-    fn trial(&mut self, frame: &Frame, body: &Body) -> Frame {
+    /// Lowers a body on a copy and takes back everything but the copy and what was found wrong.
+    fn trial(&mut self, frame: &Frame, body: &Body) -> (Frame, Vec<Diagnostic>) {
         let mut copy = frame.clone();
         let kept = (self.structs.len(), self.diagnostics.len(), self.used_externs.len());
         let mixers = self.mixers.len();
@@ -251,11 +261,11 @@ impl Lowerer<'_> {
         copy.open(Home::Item("trial".to_owned()));
         self.body(&mut copy, body, None);
         self.structs.truncate(kept.0);
-        self.diagnostics.truncate(kept.1);
+        let found = self.diagnostics.split_off(kept.1);
         self.used_externs.truncate(kept.2);
         self.mixers.truncate(mixers);
         (self.made, self.made_results, self.names) = (made, results, names);
-        copy
+        (copy, found)
     }
 }
 

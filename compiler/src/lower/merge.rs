@@ -50,7 +50,15 @@ impl Lowerer<'_> {
         };
         let count = results.first().map_or(0, Vec::len);
         if results.iter().any(|values| values.len() != count) {
-            self.error(Code::ArmsDisagree, span, "the arms yield different numbers of values");
+            let mut error = Diagnostic::error(
+                Code::ArmsDisagree,
+                span,
+                "the arms yield different numbers of values",
+            );
+            for (case, values) in cases.iter().zip(&results) {
+                error = error.label(case.span, format!("this yields {}", values.len()));
+            }
+            self.diagnostics.push(error);
             return None;
         }
         let mut merged: Vec<(Option<String>, Vec<Value>)> = Vec::new();

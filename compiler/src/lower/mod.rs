@@ -43,8 +43,8 @@ use crate::diag::{Code, Diagnostic};
 use crate::ir::{Program, Struct, StructId};
 use crate::manifest::Manifest;
 use crate::shapes::Facts;
-use crate::source::{Span, Spanned};
-use crate::syntax::ast::{Block, Expr, Extern, GraphFile};
+use crate::source::{FileId, Span, Spanned};
+use crate::syntax::ast::{Block, Dim, Expr, ExprKind, Extern, GraphFile, ParamType};
 use value::Value;
 
 pub use call::plain;
@@ -125,8 +125,38 @@ struct Lowerer<'a> {
     names: HashSet<String>,
     made: HashMap<String, StructId>,
     made_results: HashMap<StructId, Vec<Value>>,
+    /// The graph file that is the family's own.
+    own: Option<FileId>,
     stack: Vec<String>,
+    /// Of the block being lowered, for what is said about a name that means nothing.
+    inside: Inside,
     diagnostics: Vec<Diagnostic>,
+}
+
+/// Names of a block that are no values where they are asked for.
+#[derive(Debug, Default, Clone)]
+struct Inside {
+    /// Axes of its arrays that only a pass knows, such as `L`.
+    axes: Vec<String>,
+    /// Names that some statement of it binds.
+    bound: Vec<Spanned<String>>,
+}
+
+impl Inside {
+    fn of(block: &Block) -> Self {
+        let mut inside = Self::default();
+        for param in &block.params {
+            let Some(ty) = &param.ty else { continue };
+            let ParamType::Tensor(dims) = plain(&ty.node) else { continue };
+            for dim in dims {
+                if let Dim::Expr(Expr { kind: ExprKind::Name(name), .. }) = dim {
+                    inside.axes.push(name.clone());
+                }
+            }
+        }
+        crate::syntax::visit::assigned(&block.body, &mut |name| inside.bound.push(name.clone()));
+        inside
+    }
 }
 
 impl<'a> Lowerer<'a> {
@@ -158,7 +188,9 @@ impl<'a> Lowerer<'a> {
             names: TAKEN.map(String::from).into(),
             made: HashMap::new(),
             made_results: HashMap::new(),
+            own: None,
             stack: Vec::new(),
+            inside: Inside::default(),
             diagnostics: Vec::new(),
         }
     }

@@ -14,6 +14,7 @@ use crate::syntax::ast::{Block, ParamType};
 impl Lowerer<'_> {
     /// The whole model: one struct whose methods are the family's graphs.
     pub(super) fn model(&mut self) -> Option<Program> {
+        let warnings = self.unused();
         self.check_graphs();
         let mut frame = Frame::new("Model", false);
         let mut methods = Vec::new();
@@ -41,6 +42,7 @@ impl Lowerer<'_> {
             structs: std::mem::take(&mut self.structs),
             externs: std::mem::take(&mut self.used_externs),
             mixers: std::mem::take(&mut self.mixers),
+            warnings,
         })
     }
 
@@ -69,6 +71,7 @@ impl Lowerer<'_> {
     }
 
     pub(super) fn graph(&mut self, frame: &mut Frame, graph: &Block) -> Option<Method> {
+        self.inside = super::Inside::of(graph);
         frame.scopes = vec![HashMap::new()];
         frame.bodies = vec![Vec::new()];
         frame.used.clear();

@@ -5,7 +5,7 @@ use super::frame::Frame;
 use super::value::Value;
 use crate::diag::{Code, Diagnostic};
 use crate::ir::{Operand, Scalar, ScalarType};
-use crate::shapes::{Poly, Shape};
+use crate::shapes::{Poly, Shape, show};
 use crate::source::Span;
 use crate::syntax::ast::{BinaryOp, Expr, ExprKind};
 
@@ -185,11 +185,15 @@ impl Lowerer<'_> {
                 Value::Array { operand: b, shape: right, optional: false, .. },
             ) => {
                 let Some(shape) = self.broadcast(&left, &right) else {
-                    self.diagnostics.push(
-                        Diagnostic::error(Code::ShapeMismatch, span, "shapes do not agree")
-                            .label(first_span, format!("this is {}", crate::shapes::show(&left)))
-                            .label(second_span, format!("this is {}", crate::shapes::show(&right))),
-                    );
+                    let error = Diagnostic::error(Code::ShapeMismatch, span, "shapes do not agree")
+                        .label(first_span, format!("this is {}", show(&left)))
+                        .label(second_span, format!("this is {}", show(&right)));
+                    self.diagnostics.push(match self.differing(&left, &right) {
+                        Some((a, b)) => error.help(format!(
+                            "`{a}` and `{b}` must be equal, or one of them 1; if they are equal for every config, say so under [checks]: \"{a} == {b}\""
+                        )),
+                        None => error,
+                    });
                     return None;
                 };
                 let var = frame.result_name(hint, wanted);
@@ -240,6 +244,16 @@ impl Lowerer<'_> {
                 None
             }
         }
+    }
+
+    /// The last sizes of two shapes that do not go together.
+    fn differing(&self, a: &[Poly], b: &[Poly]) -> Option<(Poly, Poly)> {
+        let one = Poly::int(1);
+        let pairs = a.iter().rev().zip(b.iter().rev());
+        pairs
+            .filter(|(a, b)| **a != one && **b != one && !self.facts.same(a, b))
+            .map(|(a, b)| (a.clone(), b.clone()))
+            .next()
     }
 
     /// The shape two arrays have together, or none where some axis cannot agree.

@@ -30,7 +30,8 @@ pub fn manifest_scalar(
     scope: ManifestScope<'_>,
 ) -> Result<Scalar, Vec<Diagnostic>> {
     let mut lowerer = Lowerer::new(manifest);
-    let mut frame = Frame::new("", true);
+    // `layer` is a word of graphs; a manifest says what its values are.
+    let mut frame = Frame::new("", false);
     if scope.layer_index {
         frame.loops.push("i".to_owned());
         frame.visible.push("i".to_owned());
@@ -110,7 +111,7 @@ impl Lowerer<'_> {
                     expr.span,
                     format!("`layer.{key}` exists only inside `for i in layers`"),
                 )
-                .help("pass the value as a parameter, or move the line into a block that the layers call"),
+                .help("pass the value as a parameter, or move the line into a block that the layers call; in [layers], `i` is the layer's index"),
             );
             return None;
         }

@@ -242,6 +242,16 @@ pub struct WeightMap {
     pub span: Span,
 }
 
+impl WeightMap {
+    /// As the messages of the planner show it: `a + b -> c, d`.
+    pub(crate) fn shown(&self) -> String {
+        let list = |names: &[Spanned<String>], by: &str| {
+            names.iter().map(|name| name.node.as_str()).collect::<Vec<_>>().join(by)
+        };
+        format!("{} -> {}", list(&self.from, " + "), list(&self.to, ", "))
+    }
+}
+
 /// `[layers]`
 #[derive(Debug, Clone)]
 pub struct Layers {

@@ -3,7 +3,7 @@
 use super::walk::{Known, Place, no_value};
 use crate::diag::Diagnostic;
 use crate::expr::{ConfigValues, LayerValues};
-use crate::ir::{Field, FieldKind, FieldRef, Home, Kept, Op, Program, Statement};
+use crate::ir::{Field, FieldKind, FieldRef, Home, Kept, Method, Op, PassUse, Program, Statement};
 
 /// A buffer that a layer keeps for each row of a batch.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,9 +41,10 @@ pub fn kept(
         diags: Vec::new(),
     };
     let model = program.structs.last();
-    // The first graph is the one that appends; others over the same caches append nothing new.
-    let first = model.and_then(|model| Some((model, model.methods.first()?)));
-    if let Some((model, method)) = first {
+    // One graph over the caches tells it; another over the same ones keeps nothing else.
+    let writes = |method: &&Method| method.pass == PassUse::Writes;
+    let over = model.and_then(|model| Some((model, model.methods.iter().find(writes)?)));
+    if let Some((model, method)) = over {
         walk.statements(&method.body, &[&model.fields], &Place::root());
     }
     if walk.diags.is_empty() { Ok(walk.found) } else { Err(walk.diags) }

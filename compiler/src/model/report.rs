@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use specc_checkpoint::config::{ConfigFile, Key};
-use specc_checkpoint::map::{Plan, plan};
+use specc_checkpoint::map::{Plan, because, plan};
 use specc_checkpoint::quant::{QuantError, Stored, module};
 
 use super::Model;
@@ -47,7 +47,11 @@ pub fn check(
     let map = weight_map(manifest, &config)?;
     let top = manifest.family.name.span;
     let plan = plan(&model.tensors, &map, &model.quant).map_err(|problems| {
-        let report = |error: &_| Diagnostic::error(Code::WeightMapFailed, top, format!("{error}"));
+        let report = |error: &_| {
+            let text = format!("{error}");
+            let place = manifest.weights.maps.iter().find(|map| text.contains(&map.shown()));
+            Diagnostic::error(Code::WeightMapFailed, place.map_or(top, |map| map.span), text)
+        };
         problems.iter().map(report).collect::<Vec<_>>()
     })?;
     let has = |name: &str| plan.get(name).is_some();
@@ -101,6 +105,14 @@ fn audit(
             place.map_or(top, |need| need.span),
             one.to_string(),
         );
+        let error = match &one.nearest {
+            Some(near) => error.help(format!(
+                "where that one is meant: [[weights.map]] from = {:?}, to = {:?}",
+                pattern(near),
+                pattern(&one.names)
+            )),
+            None => error,
+        };
         diags.push(match place {
             Some(need) => asked(error, need, manifest, &model.config),
             None => error,
@@ -113,9 +125,10 @@ fn audit(
         if part.is_some_and(|module| all.contains(&format!("{module}.weight"))) {
             continue;
         }
-        diags.push(Diagnostic::error(Code::UnexplainedTensor, top, one.to_string()).help(
-            "use it in the graph, rename it under [[weights.map]], or drop it: drop = [\"...\"]",
-        ));
+        diags.push(Diagnostic::error(Code::UnexplainedTensor, top, one.to_string()).help(format!(
+            "use it in the graph, rename it under [[weights.map]], or drop it: drop = [\"...\", {:?}]",
+            pattern(&one.names)
+        )));
     }
     diags
 }
@@ -133,8 +146,7 @@ fn asked(error: Diagnostic, need: &Need, manifest: &Manifest, config: &ConfigFil
             continue;
         }
         let text = crate::syntax::print::expr(condition);
-        let holds = if *holds { "holds" } else { "does not hold" };
-        error = error.note(format!("it is needed because `{text}` {holds}"));
+        error = error.note(because(&text, *holds));
         for key in keys {
             if !told.contains(&key.name.node.as_str()) {
                 told.push(&key.name.node);
@@ -153,15 +165,13 @@ fn origin(key: &ConfigKey, manifest: &Manifest, config: &ConfigFile) -> String {
     }
     let roots: Vec<&str> = manifest.roots.iter().map(String::as_str).collect();
     let paths: Vec<&str> = key.from.iter().map(String::as_str).collect();
-    let reader = config.under(&roots);
-    let read = || Key::new(name).paths(&paths);
-    match (reader.path_of(read()), reader.json(read()), &key.default) {
-        (Some(path), Some(value), _) => format!("config.json says {path} = {}", shortened(value)),
-        (.., Some(default)) => format!(
-            "config.json does not say `{name}`, which is then {}",
-            crate::syntax::print::expr(default)
-        ),
-        _ => format!("config.json does not say `{name}`"),
+    let read = Key::new(name).paths(&paths);
+    let told = config.under(&roots).told(read);
+    match (config.under(&roots).peek(read), &key.default) {
+        (None, Some(default)) => {
+            format!("{told}, which is then {}", crate::syntax::print::expr(default))
+        }
+        _ => told,
     }
 }
 
@@ -172,6 +182,20 @@ fn shortened(value: &serde_json::Value) -> String {
         return text;
     }
     text.chars().take(57).chain("...".chars()).collect()
+}
+
+/// A pattern for names whose numbers are shown as ranges: `{0..3}` as `{i}`, then `{j}`.
+fn pattern(names: &str) -> String {
+    let mut out = String::new();
+    let mut rest = names;
+    for index in ["i", "j", "k", "l"] {
+        let Some((before, after)) = rest.split_once('{') else { break };
+        let Some((_, tail)) = after.split_once('}') else { break };
+        out.push_str(before);
+        out.push_str(&format!("{{{index}}}"));
+        rest = tail;
+    }
+    out + rest
 }
 
 /// A name with its numbers (and ranges of them) made alike.

@@ -1,7 +1,8 @@
 //! A program's fields for one config: which arms are taken, which rounds there are.
 
 use crate::diag::{Code, Diagnostic};
-use crate::expr::{ConfigValues, EvalError, LayerValues, Scope, Value, eval, truth};
+use crate::expr::{ConfigValues, Env, EvalError, LayerValues, Scope, Value, eval, truth};
+use crate::ir::path::{Part, computed, parts};
 use crate::ir::{Arm, Over, Program, Scalar, Struct};
 
 /// Rounds of a `for` over numbers beyond this are left out; no model has as many.
@@ -126,16 +127,37 @@ fn value_of(text: &str, indices: &[(String, i64)]) -> Option<i64> {
     named.or_else(|| text.parse().ok())
 }
 
-/// A path with `{i}` replaced by the value of the index.
+/// A path with its indices as numbers.
 fn filled(path: &str, indices: &[(String, i64)]) -> String {
     if !path.contains('{') {
         return path.to_owned();
     }
-    let mut filled = path.to_owned();
-    for (name, value) in indices.iter().rev() {
-        filled = filled.replace(&format!("{{{name}}}"), &value.to_string());
+    let mut filled = String::with_capacity(path.len());
+    for part in parts(path) {
+        match part {
+            Part::Text(text) => filled.push_str(text),
+            Part::Index(index) => {
+                let value = value_of(index, indices).or_else(|| {
+                    let value = eval(&computed(index)?, &Indices(indices)).ok()?;
+                    if let Value::Int(value) = value { Some(value) } else { None }
+                });
+                match value {
+                    Some(value) => filled.push_str(&value.to_string()),
+                    // An index of nothing: the lowering has refused it.
+                    None => filled.push_str(index),
+                }
+            }
+        }
     }
     filled
+}
+
+struct Indices<'a>(&'a [(String, i64)]);
+
+impl Env for Indices<'_> {
+    fn name(&self, name: &str) -> Option<Result<Value, String>> {
+        value_of(name, self.0).map(|value| Ok(Value::Int(value)))
+    }
 }
 
 fn join(path: &str, name: &str) -> String {

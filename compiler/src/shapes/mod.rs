@@ -4,7 +4,7 @@ mod poly;
 
 pub use poly::Poly;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::syntax::ast::{BinaryOp, Expr, ExprKind, UnaryOp};
 
@@ -27,7 +27,7 @@ pub struct Facts {
     /// The expression each atom was made from.
     atoms: HashMap<String, Expr>,
     /// Numerator and divisor of atoms that are quotients.
-    quotients: HashMap<String, (Poly, Poly)>,
+    quotients: BTreeMap<String, (Poly, Poly)>,
 }
 
 impl Facts {
@@ -115,9 +115,9 @@ impl Facts {
             return exact;
         }
         if let (Some(a), Some(b)) = (a.as_int(), b.as_int())
-            && b != 0
+            && let Some(value) = crate::expr::floor_div(a, b)
         {
-            return Poly::int(a.div_euclid(b));
+            return Poly::int(value);
         }
         if let Some(parts) = self.divide_terms(a, b, origin.span) {
             return parts;
@@ -169,19 +169,23 @@ impl Facts {
         a == b || self.settle(a) == self.settle(b)
     }
 
-    /// Replaces `b * (a // b)` by `a` where `a % b == 0` is a fact.
+    /// Replaces `b * (a // b)` by `a`, in each term, where `a % b == 0` is a fact.
     pub fn cancel(&self, size: &Poly) -> Poly {
         let mut size = size.clone();
         for (name, (a, b)) in &self.quotients {
             if !self.divisible.contains(&(a.clone(), b.clone())) {
                 continue;
             }
-            if let Some(scaled) = Poly::atom(name.clone()).mul(b)
-                && let Some(times) = size.exact_div(&scaled)
-                && let Some(whole) = times.mul(a)
-            {
-                size = whole;
+            let Some(scaled) = Poly::atom(name.clone()).mul(b) else { continue };
+            let whole = |part: &Poly| part.exact_div(&scaled)?.mul(a);
+            if let Some(next) = whole(&size) {
+                size = next;
+                continue;
             }
+            let terms = size.terms().map(|term| whole(&term).unwrap_or(term));
+            let sum =
+                terms.collect::<Vec<_>>().iter().try_fold(Poly::int(0), |sum, term| sum.add(term));
+            size = sum.unwrap_or(size);
         }
         size
     }

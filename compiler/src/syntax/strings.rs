@@ -36,6 +36,11 @@ impl Positions {
         Self { file, offsets: (0..=len as u32).map(|at| offset.saturating_add(at)).collect() }
     }
 
+    /// A text made from what stands at `span`: all of it is shown at its start.
+    pub fn within(span: Span, len: usize) -> Self {
+        Self { file: span.file, offsets: vec![span.start; len + 1] }
+    }
+
     /// A text written as the TOML string `raw` at `offset`, whose value is `value`.
     pub fn toml(file: FileId, offset: u32, raw: &str, value: &str) -> Self {
         let offsets = toml_offsets(raw, value.len())

@@ -69,9 +69,14 @@ pub(super) fn describe(value: &Value) -> String {
         Value::Object(_) if number(value).is_some() => "float",
         Value::Object(_) => "object",
     };
+    format!("{} ({kind})", shortened(value))
+}
+
+/// A value as JSON, cut after 60 characters.
+pub(super) fn shortened(value: &Value) -> String {
     let text = value.to_string();
     match text.char_indices().nth(60) {
-        Some((end, _)) => format!("{}... ({kind})", text.get(..end).unwrap_or_default()),
-        None => format!("{text} ({kind})"),
+        Some((end, _)) => format!("{}...", text.get(..end).unwrap_or_default()),
+        None => text,
     }
 }

@@ -294,6 +294,19 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Where the value of `key` comes from, for error texts: `config.json says a.b = 3`, or that it
+    /// does not say.
+    pub fn told<'k>(&self, key: impl Into<Key<'k>>) -> String {
+        let key = key.into();
+        let file = self.file.name();
+        match self.look_up(&key) {
+            Found::Value(path, value) => {
+                format!("{file} says {path} = {}", json::shortened(value))
+            }
+            _ => format!("{file} does not say {}", key.name),
+        }
+    }
+
     fn error(&self, path: &str, expected: String, value: &Value) -> ConfigError {
         ConfigError::Value {
             file: self.file.name(),

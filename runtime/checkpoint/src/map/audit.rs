@@ -19,6 +19,8 @@ pub struct Missing {
     pub nearest: Option<String>,
     /// Whether a drop rule took the first of them.
     pub dropped: bool,
+    /// Why the first of them is needed, where the configuration decides that.
+    pub because: Vec<String>,
 }
 
 /// Tensors that a checkpoint holds and nobody takes or drops, alike but for their numbers.
@@ -41,6 +43,9 @@ impl fmt::Display for Missing {
         write!(f, "missing tensor {}{}", self.names, counted(self.count))?;
         if self.dropped {
             write!(f, "; it is there, and a drop rule takes it")?;
+        }
+        for because in &self.because {
+            write!(f, "; {because}")?;
         }
         match &self.nearest {
             Some(nearest) => write!(f, "; the nearest that nobody takes is {nearest}"),
@@ -106,6 +111,7 @@ impl Plan {
             count: names.len(),
             nearest: near(at, shape, &extra),
             dropped: names.first().is_some_and(|n| dropped.contains(n)),
+            because: names.first().map_or_else(Vec::new, |n| self.because(n)),
         });
         let unexplained = extra.iter().enumerate().map(|(at, (shape, names))| {
             let first = names.first().and_then(|n| self.get(n)).map(|d| &d.node);
@@ -124,6 +130,13 @@ impl Plan {
             }
         });
         (missing.collect(), unexplained.collect())
+    }
+}
+
+impl Plan {
+    fn because(&self, tensor: &str) -> Vec<String> {
+        let asked = self.asked.iter().filter(|asked| asked.concerns(tensor));
+        asked.map(|asked| asked.because().to_owned()).collect()
     }
 }
 

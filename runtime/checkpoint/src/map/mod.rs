@@ -21,6 +21,7 @@
 //! that ends in `.weight` takes the same siblings.
 
 mod apply;
+mod asked;
 mod audit;
 mod error;
 mod join;
@@ -33,6 +34,7 @@ mod quantised;
 mod rule;
 mod run;
 
+pub use asked::{Asked, because};
 pub use audit::{Missing, Unexplained};
 pub use error::MapError;
 pub use node::{Node, Op, Part, QuantParams};

@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::asked::Asked;
 use super::error::MapError;
 use super::node::Node;
 use super::planner::Planner;
@@ -36,6 +37,7 @@ pub struct Plan {
     pub(super) dropped: Vec<Dropped>,
     /// Names as stored, by [`TensorId`].
     pub(super) stored: Vec<Box<str>>,
+    pub(super) asked: Vec<Asked>,
 }
 
 impl Plan {
@@ -83,7 +85,8 @@ pub fn plan(
     planner.drop_all(&map.drops);
     let stored = index.tensors().iter().map(|t| t.name.clone()).collect();
     let (tensors, dropped, errors) = planner.finish();
-    Problems::check(errors, Plan { tensors, dropped, stored })
+    let asked = map.asked.clone();
+    Problems::check(errors, Plan { tensors, dropped, stored, asked })
 }
 
 fn validate(rule: &Rule) -> Result<(), String> {

@@ -1,5 +1,6 @@
 use std::fmt;
 
+use super::asked::Asked;
 use super::pattern::{Captures, Pattern, PatternError, Template};
 use super::present::Present;
 use crate::tensors::Dtype;
@@ -13,6 +14,8 @@ pub struct WeightMap {
     pub rules: Vec<Rule>,
     /// Applied before the rules and again after them.
     pub drops: Vec<DropRule>,
+    /// Why some tensors are needed, for those that are missing.
+    pub asked: Vec<Asked>,
 }
 
 /// A beginning of stored names and what stands for it.

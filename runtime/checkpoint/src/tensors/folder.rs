@@ -177,14 +177,17 @@ impl TensorIndex {
             .filter_map(|(at, f)| Some((f.path.file_name()?.to_str()?, FileId(at as u32))))
             .collect();
         let mut wrong: Vec<(&str, &str, String)> = Vec::new();
-        for (name, shard) in allowed {
-            match self.find(name) {
-                Some((_, t)) if shards.get(&**shard) == Some(&t.file) => {}
-                Some((_, t)) => {
-                    let found = format!("it in {}", self.file_path(t.file).display());
-                    wrong.push((name, shard, found));
-                }
-                None => wrong.push((name, shard, "it in no shard".to_owned())),
+        for t in &self.tensors {
+            let Some((name, shard)) = allowed.get_key_value(&t.name) else { continue };
+            if shards.get(&**shard) != Some(&t.file) {
+                let found = format!("it in {}", self.file_path(t.file).display());
+                wrong.push((name, shard, found));
+            }
+        }
+        // Names are there once, and each is allowed: with as many of both, none is missing.
+        if self.tensors.len() != allowed.len() {
+            for (name, shard) in allowed.iter().filter(|(name, _)| self.find(name).is_none()) {
+                wrong.push((name, shard, "it in no shard".to_owned()));
             }
         }
         wrong.sort();

@@ -1,6 +1,8 @@
+use std::path::Path;
+
 use insta::assert_snapshot;
-use specc_checkpoint::config::QuantizationConfig;
-use specc_checkpoint::map::{DropRule, Rule, WeightMap, plan};
+use specc_checkpoint::config::{ConfigFile, QuantizationConfig};
+use specc_checkpoint::map::{Asked, DropRule, Rule, WeightMap, plan};
 use specc_checkpoint::tensors::{Dtype, TensorIndex};
 
 use crate::support::floats;
@@ -58,5 +60,27 @@ fn drops_and_stored_names_are_told() {
     assert_snapshot!(audit(&index, &map, &["head"], &[]), @"
     missing tensor head; it is there, and a drop rule takes it
     tensor y.{7, 9..10}.renamed (3 tensors) is F32 [2] and nobody takes it; stored as x.{7, 9..10}.old
+    ");
+}
+
+#[test]
+fn a_missing_tensor_is_told_with_the_key_that_asks_for_it() {
+    let text = br#"{"text_config": {"tie_word_embeddings": false}}"#;
+    let config = ConfigFile::parse(Path::new("config.json"), text).unwrap();
+    let reader = config.under(&["text_config", ""]);
+    let asked = |tensors: &[&str], key| {
+        Asked::new(tensors, (key, key == "attention_bias"), &[(key, &[key])], &reader)
+    };
+    let map = WeightMap {
+        asked: vec![
+            asked(&["lm_head.weight"], "tie_word_embeddings"),
+            asked(&["layers.*.q_proj.bias", "layers.*.k_proj.bias"], "attention_bias"),
+        ],
+        ..WeightMap::default()
+    };
+    let needed = ["lm_head.weight", "layers.0.q_proj.bias", "layers.1.q_proj.bias", "norm.weight"];
+    assert_snapshot!(audit(&floats([("norm.weight", vec![1])]), &map, &needed, &[]), @"
+    missing tensor layers.{0..1}.q_proj.bias (2 tensors); it is needed because `attention_bias` holds (config.json does not say attention_bias)
+    missing tensor lm_head.weight; it is needed because `tie_word_embeddings` does not hold (config.json says text_config.tie_word_embeddings = false)
     ");
 }
