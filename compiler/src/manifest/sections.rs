@@ -120,11 +120,7 @@ const SECTIONS: &[(&str, &[(&str, Holds)])] = &[
     ),
     (
         "embedding",
-        &[
-            ("pooling", Data(Text)),
-            ("normalise", Data(Switch)),
-            ("terminator", Data(Text)),
-        ],
+        &[("pooling", Data(Text)), ("normalise", Data(Switch)), ("terminator", Data(Text))],
     ),
     (
         "gguf",
