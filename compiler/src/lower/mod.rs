@@ -52,44 +52,6 @@ pub use names::variable as variable_name;
 pub use scalar::{ManifestScope, manifest_scalar};
 pub use types::{declared_scalar, join, scalar_of_config};
 
-/// Types that generated modules use beside those of their blocks.
-const TAKEN: [&str; 34] = [
-    "Model",
-    "Config",
-    "LayerConfig",
-    "Loaded",
-    "Array",
-    "Pass",
-    "Slot",
-    "Result",
-    "Error",
-    "Loader",
-    "ModelSource",
-    "LoadedGraph",
-    "CacheLayer",
-    "WeightMap",
-    "Family",
-    "Tier",
-    "Method",
-    "ChatFormat",
-    "TextVector",
-    "Pooling",
-    "GgufMap",
-    "GraphDeclaration",
-    "PrefillDeclaration",
-    "SpeculationDeclaration",
-    "FamilyProfile",
-    "Fidelity",
-    "FidelityTier",
-    "Claim",
-    "Specialization",
-    "GeneratedProfile",
-    "GenerationDefaults",
-    "ArtifactProfile",
-    "ExpertCounts",
-    "MediaTokens",
-];
-
 /// Blocks inside blocks deeper than this are refused; real models need fewer than ten.
 const MAX_DEPTH: usize = 64;
 
@@ -185,7 +147,7 @@ impl<'a> Lowerer<'a> {
             mixers: Vec::new(),
             facts,
             structs: Vec::new(),
-            names: TAKEN.map(String::from).into(),
+            names: names::TAKEN.map(String::from).into(),
             made: HashMap::new(),
             made_results: HashMap::new(),
             own: None,

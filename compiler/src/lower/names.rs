@@ -1,5 +1,43 @@
 //! Rust names for names and weight paths of a spec.
 
+/// Types that generated modules use beside those of their blocks.
+pub(super) const TAKEN: [&str; 34] = [
+    "Model",
+    "Config",
+    "LayerConfig",
+    "Loaded",
+    "Array",
+    "Pass",
+    "Slot",
+    "Result",
+    "Error",
+    "Loader",
+    "ModelSource",
+    "LoadedGraph",
+    "CacheLayer",
+    "WeightMap",
+    "Family",
+    "Tier",
+    "Method",
+    "ChatFormat",
+    "TextVector",
+    "Pooling",
+    "GgufMap",
+    "GraphDeclaration",
+    "PrefillDeclaration",
+    "SpeculationDeclaration",
+    "FamilyProfile",
+    "Fidelity",
+    "FidelityTier",
+    "Claim",
+    "Specialization",
+    "GeneratedProfile",
+    "GenerationDefaults",
+    "ArtifactProfile",
+    "ExpertCounts",
+    "MediaTokens",
+];
+
 /// `model.layers.{i}` becomes `layers`; `self_attn.q_proj` becomes `self_attn_q_proj`.
 pub(super) fn field(path: &str) -> String {
     let parts: Vec<&str> = path.split('.').filter(|part| !part.contains('{')).collect();

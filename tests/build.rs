@@ -1,0 +1,5 @@
+//! Compiles the families that only tests have.
+
+fn main() -> Result<(), specc::BuildError> {
+    specc::Build::new().specs("specs").compile()
+}
