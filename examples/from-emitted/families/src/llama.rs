@@ -192,7 +192,11 @@ impl Config {
             let layer = match kind {
                 "full_attention" => {
                     let slot = slots
-                        .place("full_attention", donor, CacheLayer::new("full"))?;
+                        .place(
+                            "full_attention",
+                            donor,
+                            CacheLayer::new(&cache::storages::FULL),
+                        )?;
                     LayerConfig {
                         index: i,
                         kind: "full_attention",
@@ -205,7 +209,7 @@ impl Config {
                         .place(
                             "sliding_attention",
                             donor,
-                            CacheLayer::new("sliding")
+                            CacheLayer::new(&cache::storages::SLIDING)
                                 .with("window", given(window, "window")?),
                         )?;
                     LayerConfig {
@@ -566,6 +570,10 @@ impl Autoregressive for Loaded {
         &self.caches
     }
 
+    fn cache_paging(&self) -> bool {
+        true
+    }
+
     fn hidden(&self, cx: &mut Pass<'_>, ids: &Array) -> Result<Array> {
         self.model.hidden(cx, ids)
     }
@@ -725,10 +733,23 @@ pub static FAMILY: Family = Family {
     model_types: &["llama", "mistral", "ministral", "iquestcoder"],
     tier: Tier::Generic,
     label: None,
+    conditional: false,
     method: Method::Autoregressive,
+    declaration: GraphDeclaration::ORDINARY,
+    profile: FamilyProfile {
+        specialization: Specialization::Generic,
+        fidelity: Fidelity {
+            tier: FidelityTier::L1,
+            oracle: Some("mlx-lm"),
+            claim: Claim::BitExact,
+        },
+        capabilities: &["llama-graph"],
+        ..FamilyProfile::new("llama", "llama")
+    },
     gguf: Some(&GGUF),
     chat: ChatFormat::UNSAID,
     embedding: None,
+    denoising: None,
     accepts,
     load,
 };
@@ -738,10 +759,48 @@ fn accepts(_: &ModelSource) -> Result<bool> {
     Ok(true)
 }
 
+/// Why some tensors are needed, should one of them be missing.
+fn asked(source: &ModelSource) -> Vec<Asked> {
+    let r = source.reader(&["text_config", ""]);
+    Vec::from([
+        Asked::new(
+            &[
+                "model.layers.*.self_attn.q_proj.bias",
+                "model.layers.*.self_attn.k_proj.bias",
+                "model.layers.*.self_attn.v_proj.bias",
+                "model.layers.*.self_attn.o_proj.bias",
+            ],
+            ("attention_bias", true),
+            &[("attention_bias", &["attention_bias"])],
+            &r,
+        ),
+        Asked::new(
+            &[
+                "model.layers.*.mlp.gate_proj.bias",
+                "model.layers.*.mlp.up_proj.bias",
+                "model.layers.*.mlp.down_proj.bias",
+            ],
+            ("mlp_bias", true),
+            &[("mlp_bias", &["mlp_bias"])],
+            &r,
+        ),
+        Asked::new(
+            &["lm_head.weight"],
+            ("tie_word_embeddings ?? not has(\"lm_head.weight\")", false),
+            &[("tie_word_embeddings", &["tie_word_embeddings"])],
+            &r,
+        ),
+    ])
+}
+
 /// Loads a model that the family takes.
 fn load(source: &ModelSource) -> Result<LoadedGraph> {
     let cfg = Config::read(source)?;
-    let mut ld = source.loader(&weight_map(&cfg)?)?;
+    let map = WeightMap {
+        asked: asked(source),
+        ..weight_map(&cfg)?
+    };
+    let mut ld = source.loader(&map)?;
     let model = Model::load(&mut ld, &cfg)?;
     ld.finish()?;
     Ok(

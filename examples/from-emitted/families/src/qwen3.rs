@@ -198,7 +198,11 @@ impl Config {
             let layer = match kind {
                 "full_attention" => {
                     let slot = slots
-                        .place("full_attention", donor, CacheLayer::new("full"))?;
+                        .place(
+                            "full_attention",
+                            donor,
+                            CacheLayer::new(&cache::storages::FULL),
+                        )?;
                     LayerConfig {
                         index: i,
                         kind: "full_attention",
@@ -211,7 +215,7 @@ impl Config {
                         .place(
                             "sliding_attention",
                             donor,
-                            CacheLayer::new("sliding")
+                            CacheLayer::new(&cache::storages::SLIDING)
                                 .with("window", given(window, "window")?),
                         )?;
                     LayerConfig {
@@ -593,6 +597,10 @@ impl Autoregressive for Loaded {
         &self.caches
     }
 
+    fn cache_paging(&self) -> bool {
+        true
+    }
+
     fn hidden(&self, cx: &mut Pass<'_>, ids: &Array) -> Result<Array> {
         self.model.hidden(cx, ids)
     }
@@ -749,7 +757,19 @@ pub static FAMILY: Family = Family {
     model_types: &["qwen3"],
     tier: Tier::Targeted,
     label: Some("Qwen3"),
+    conditional: false,
     method: Method::Autoregressive,
+    declaration: GraphDeclaration::ORDINARY,
+    profile: FamilyProfile {
+        specialization: Specialization::Dedicated,
+        fidelity: Fidelity {
+            tier: FidelityTier::L1,
+            oracle: Some("mlx-lm"),
+            claim: Claim::BitExact,
+        },
+        capabilities: &["qwen3-graph"],
+        ..FamilyProfile::new("qwen3", "qwen3-dedicated")
+    },
     gguf: Some(&GGUF),
     chat: ChatFormat::UNSAID,
     embedding: Some(TextVector {
@@ -758,6 +778,7 @@ pub static FAMILY: Family = Family {
         terminator: Some("<|endoftext|>"),
         max_positions: None,
     }),
+    denoising: None,
     accepts,
     load,
 };
@@ -767,10 +788,48 @@ fn accepts(_: &ModelSource) -> Result<bool> {
     Ok(true)
 }
 
+/// Why some tensors are needed, should one of them be missing.
+fn asked(source: &ModelSource) -> Vec<Asked> {
+    let r = source.reader(&["text_config", ""]);
+    Vec::from([
+        Asked::new(
+            &[
+                "model.layers.*.self_attn.q_proj.bias",
+                "model.layers.*.self_attn.k_proj.bias",
+                "model.layers.*.self_attn.v_proj.bias",
+                "model.layers.*.self_attn.o_proj.bias",
+            ],
+            ("attention_bias", true),
+            &[("attention_bias", &["attention_bias"])],
+            &r,
+        ),
+        Asked::new(
+            &[
+                "model.layers.*.mlp.gate_proj.bias",
+                "model.layers.*.mlp.up_proj.bias",
+                "model.layers.*.mlp.down_proj.bias",
+            ],
+            ("mlp_bias", true),
+            &[("mlp_bias", &["mlp_bias"])],
+            &r,
+        ),
+        Asked::new(
+            &["lm_head.weight"],
+            ("tie_word_embeddings ?? not has(\"lm_head.weight\")", false),
+            &[("tie_word_embeddings", &["tie_word_embeddings"])],
+            &r,
+        ),
+    ])
+}
+
 /// Loads a model that the family takes.
 fn load(source: &ModelSource) -> Result<LoadedGraph> {
     let cfg = Config::read(source)?;
-    let mut ld = source.loader(&weight_map(&cfg)?)?;
+    let map = WeightMap {
+        asked: asked(source),
+        ..weight_map(&cfg)?
+    };
+    let mut ld = source.loader(&map)?;
     let model = Model::load(&mut ld, &cfg)?;
     ld.finish()?;
     Ok(

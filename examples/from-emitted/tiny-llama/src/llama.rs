@@ -54,7 +54,12 @@ impl Config {
         let mut layers = Vec::new();
         for i in 0..3 {
             let donor = true;
-            let slot = slots.place("full_attention", donor, CacheLayer::new("full"))?;
+            let slot = slots
+                .place(
+                    "full_attention",
+                    donor,
+                    CacheLayer::new(&cache::storages::FULL),
+                )?;
             layers.push(LayerConfig { index: i, slot });
         }
         let caches = slots.finish();
@@ -264,6 +269,10 @@ impl Autoregressive for Loaded {
         &self.caches
     }
 
+    fn cache_paging(&self) -> bool {
+        true
+    }
+
     fn hidden(&self, cx: &mut Pass<'_>, ids: &Array) -> Result<Array> {
         self.model.hidden(cx, ids)
     }
@@ -279,12 +288,28 @@ impl Autoregressive for Loaded {
 pub static FAMILY: Family = Family {
     name: "llama-c0c192cd7d34cf4d",
     model_types: &["llama"],
-    tier: Tier::Generic,
-    label: None,
+    tier: Tier::Targeted,
+    label: Some("llama-c0c192cd7d34cf4d"),
+    conditional: true,
     method: Method::Autoregressive,
+    declaration: GraphDeclaration::ORDINARY,
+    profile: FamilyProfile {
+        specialization: Specialization::Generated,
+        fidelity: Fidelity {
+            tier: FidelityTier::L1,
+            oracle: Some("mlx-lm"),
+            claim: Claim::BitExact,
+        },
+        capabilities: &["llama-graph"],
+        ..FamilyProfile::new(
+            "llama-c0c192cd7d34cf4d",
+            "llama-c0c192cd7d34cf4d-generated",
+        )
+    },
     gguf: None,
     chat: ChatFormat::UNSAID,
     embedding: None,
+    denoising: None,
     accepts,
     load,
 };
