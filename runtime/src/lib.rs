@@ -27,7 +27,7 @@ pub mod sample;
 pub mod weights;
 
 pub use array::{Array, Dtype};
-pub use error::{Error, Result};
+pub use error::{Error, OtherConfig, Result};
 
 /// Keeps tests that compute from running at once: one thread owns MLX.
 #[cfg(test)]
