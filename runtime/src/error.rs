@@ -54,21 +54,8 @@ pub enum Error {
     #[error("config.json: {0}")]
     Check(String),
     /// A graph that is made for one configuration met another.
-    #[error("{}: key {key:?}: expected {expected}, found {found}; {family} is made for one configuration alone, {fingerprint}", file.display())]
-    OtherConfig {
-        /// The configuration.
-        file: PathBuf,
-        /// The first key that differs, a dotted path.
-        key: String,
-        /// The value that the graph is made for.
-        expected: String,
-        /// The value of this configuration.
-        found: String,
-        /// The graph's family.
-        family: String,
-        /// The fingerprint of the configuration that it is made for.
-        fingerprint: String,
-    },
+    #[error(transparent)]
+    OtherConfig(Box<OtherConfig>),
     /// An argument of a call is wrong.
     #[error("{what}: expected {expected}, found {found}")]
     Input {
@@ -100,6 +87,24 @@ pub enum Error {
     /// A set of caches that cannot be used.
     #[error("cache: {0}")]
     Cache(String),
+}
+
+/// The first key in which a configuration is not the one that a graph is made for.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{}: key {key:?}: expected {expected}, found {found}; {family} is made for one configuration alone, {fingerprint}", file.display())]
+pub struct OtherConfig {
+    /// The configuration.
+    pub file: PathBuf,
+    /// The key, a dotted path.
+    pub key: String,
+    /// The value that the graph is made for.
+    pub expected: String,
+    /// The value of this configuration.
+    pub found: String,
+    /// The graph's family.
+    pub family: String,
+    /// The fingerprint of the configuration that it is made for.
+    pub fingerprint: String,
 }
 
 /// The runtime's result.

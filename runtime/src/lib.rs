@@ -31,7 +31,7 @@ mod testing;
 pub mod weights;
 
 pub use array::{Array, Dtype};
-pub use error::{Error, Result};
+pub use error::{Error, OtherConfig, Result};
 pub use specc_text as text;
 
 /// Keeps tests that compute from running at once: one thread owns MLX.

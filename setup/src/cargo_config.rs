@@ -184,11 +184,14 @@ pub(crate) fn merge(
         for (tables, here) in
             [(vec!["target", host], place == Place::Target), (vec!["build"], place == Place::Build)]
         {
-            let exists = tables
-                .iter()
-                .try_fold(document.as_item(), |item, name| item.get(name))
-                .is_some_and(|t| t.get(key).is_some());
-            if !here && !exists {
+            let at = |document: &DocumentMut| {
+                let table = tables.iter().try_fold(document.as_item(), |item, name| item.get(name));
+                table.and_then(|table| table.get(key)).cloned()
+            };
+            // Cargo joins the lists of all files: a folder above may give the flags already.
+            let above = others.iter().filter_map(at).any(|flags| holds_ours(&flags, wanted));
+            let here = here && !above;
+            if !here && at(document).is_none() {
                 continue;
             }
             let table = sub_table(path, document, &tables)?;
@@ -198,14 +201,32 @@ pub(crate) fn merge(
         }
     }
 
-    let target = sub_table(path, document, &["target", host])?;
     let new = override_table(wanted);
-    let same = target.get("mlx").is_some_and(|old| same_values(old, &Item::Table(new.clone())));
-    if !same {
-        target.insert("mlx", Item::Table(new));
-        changed.push(format!("target.{host}.mlx"));
+    let is_new = |document: &DocumentMut| {
+        let old = document.get("target").and_then(|t| t.get(host)).and_then(|t| t.get("mlx"));
+        old.map(|old| same_values(old, &Item::Table(new.clone())))
+    };
+    let above = others.iter().any(|other| is_new(other) == Some(true));
+    match (above, is_new(document)) {
+        (true, None) | (false, Some(true)) => {}
+        (true, Some(_)) => {
+            sub_table(path, document, &["target", host])?.remove("mlx");
+            changed.push(format!("target.{host}.mlx"));
+        }
+        (false, _) => {
+            sub_table(path, document, &["target", host])?.insert("mlx", Item::Table(new.clone()));
+            changed.push(format!("target.{host}.mlx"));
+        }
     }
     Ok(changed)
+}
+
+/// Whether a list of flags ends in ours.
+fn holds_ours(flags: &Item, wanted: &Override) -> bool {
+    let flags: Vec<&str> =
+        flags.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let ours = our_flags(wanted);
+    flags.windows(ours.len()).any(|some| some.iter().zip(&ours).all(|(a, b)| a == b))
 }
 
 fn override_table(wanted: &Override) -> Table {

@@ -48,12 +48,14 @@ fn cargo(folder: &Path, args: &[&str]) -> String {
 
 /// The compiler's command, run in a folder.
 fn specc(folder: &Path, args: &[&str]) -> String {
-    // In the workspace, whose settings decide how it is built.
-    cargo(&workspace(), &["build", "-p", "specc"]);
+    // Its own tests need it, so that it is built with this one, and nothing is left to do.
+    cargo(&workspace(), &["test", "--workspace", "--no-run", "--test", "command"]);
     let output = Command::new(target().join("debug/specc"))
         .args(args)
         .current_dir(folder)
         .env("CARGO_TARGET_DIR", target())
+        // As scripts/test.sh builds the set-up.
+        .env("CARGO_ENCODED_RUSTFLAGS", "")
         .output()
         .unwrap();
     let error = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -195,7 +197,7 @@ fn an_emitted_crate_builds_alone() {
 #[test]
 fn the_example_outside_the_workspace_builds_and_computes() {
     let example = workspace().join("examples/outside-family");
-    let setup = ["run", "-p", "specc-setup", "--", example.to_str().unwrap()];
-    cargo(&workspace(), &setup);
+    cargo(&workspace(), &["test", "--workspace", "--no-run", "--test", "cli"]);
+    good(&target().join("debug/specc-setup"), "", &[example.to_str().unwrap()]);
     cargo(&example, &["test"]);
 }

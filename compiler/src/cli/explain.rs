@@ -34,7 +34,8 @@ fn definition(library: &Library, name: &str) -> Option<String> {
         let (_, doc, span) = blocks.chain(externs).find(|(known, ..)| known.node == name)?;
         let (line, _) = library.sources.line_column(span);
         let at = &library.sources.file(span.file).name;
-        let doc: String = doc.lines().map(|line| format!("/// {}\n", line.trim())).collect();
+        let comment = |line: &str| format!("{}\n", format!("/// {}", line.trim()).trim_end());
+        let doc: String = doc.lines().map(comment).collect();
         let text = library.sources.text(span);
         Some(format!("{name} of std::{module}, {at}:{line}\n\n{doc}{text}\n"))
     })

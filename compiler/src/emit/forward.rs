@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::Emitter;
+use super::structs::mentions_word;
 use crate::ir::{
     ArmBody, FieldRef, Home, Method, Op, Operand, PassUse, ScalarType, Statement, Struct,
 };
@@ -16,10 +17,6 @@ impl Emitter<'_> {
             PassUse::No => {}
             PassUse::Reads => params.push_str(", cx: &Pass<'_>"),
             PassUse::Writes => params.push_str(", cx: &mut Pass<'_>"),
-        }
-        for param in &method.params {
-            let ty = if param.optional { "Option<&Array>" } else { "&Array" };
-            let _ = write!(params, ", {}: {ty}", param.name);
         }
         let one = |operand: &Operand| match operand {
             Operand::None | Operand::Variable { optional: true, .. } => "Option<Array>",
@@ -40,6 +37,13 @@ impl Emitter<'_> {
             Some((_, call)) => call,
             None => format!("Ok({})", tuple(&values)),
         };
+        for param in &method.params {
+            let ty = if param.optional { "Option<&Array>" } else { "&Array" };
+            // What a decided choice left over stays a parameter: callers give it.
+            let used = [&body, &last].iter().any(|text| mentions_word(text, &param.name));
+            let unused = if used { "" } else { "_" };
+            let _ = write!(params, ", {unused}{}: {ty}", param.name);
+        }
         let mut shapes = String::new();
         for param in &method.params {
             let _ = writeln!(shapes, "/// `{}`: {}", param.name, crate::shapes::show(&param.shape));
@@ -98,8 +102,7 @@ impl Emitter<'_> {
                             .binds
                             .iter()
                             .filter(|bind| {
-                                super::structs::mentions_word(&body, bind)
-                                    || super::structs::mentions_word(&value, bind)
+                                mentions_word(&body, bind) || mentions_word(&value, bind)
                             })
                             .cloned()
                             .collect();
@@ -217,7 +220,7 @@ impl Emitter<'_> {
             inner = inner.replace(&format!("{name}.{block}."), &format!("{name}."));
         }
         let rows = field_path(field);
-        let binding = if super::structs::mentions_word(&inner, name) { name } else { "_" };
+        let binding = if mentions_word(&inner, name) { name } else { "_" };
         match index {
             Some(index) => {
                 let index = super::ident(index);

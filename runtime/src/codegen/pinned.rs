@@ -2,6 +2,7 @@
 
 use specc_checkpoint::config::{config_difference, config_fingerprint};
 
+use crate::error::OtherConfig;
 use crate::weights::ModelSource;
 use crate::{Error, Result};
 
@@ -34,14 +35,14 @@ impl PinnedConfig {
         let difference = config_difference(self.keys, config)
             .map_err(|error| bad(format!("the pinned configuration is no JSON: {error}")))?;
         match difference {
-            Some(difference) => Err(Error::OtherConfig {
+            Some(difference) => Err(Error::OtherConfig(Box::new(OtherConfig {
                 file: config.path().to_owned(),
                 key: difference.key,
                 expected: difference.expected,
                 found: difference.found,
                 family: self.family.to_owned(),
                 fingerprint: self.fingerprint.to_owned(),
-            }),
+            }))),
             None => Err(bad(format!(
                 "the pinned keys are not those of the fingerprint {}",
                 self.fingerprint

@@ -105,7 +105,7 @@ impl<'a> Registry<'a> {
                         Ok(true) => return Ok(family),
                         Ok(false) => refused.push(family.name),
                         // Another family may take what a graph for one configuration does not.
-                        Err(error @ Error::OtherConfig { .. }) => {
+                        Err(error @ Error::OtherConfig(_)) => {
                             other_config.get_or_insert(error);
                         }
                         Err(error) => return Err(error),

@@ -65,6 +65,21 @@ b = "build"
 }
 
 #[test]
+fn a_folder_below_one_that_is_set_up_needs_nothing() {
+    let (above, _) = merged("", &wanted(), &[]).unwrap();
+    assert_eq!(merged("", &wanted(), &[&above]).unwrap(), (String::new(), Vec::new()));
+    // What an earlier run wrote here as well goes away: cargo would join both.
+    let (text, changed) = merged(&above, &wanted(), &[&above]).unwrap();
+    assert!(!text.contains("rustc-link-search") && !text.contains("rpath"), "{text}");
+    assert_eq!(changed.len(), 3, "{changed:?}");
+    // Another build above is not what is wanted here.
+    let other = Override { mlxc: "/other".to_owned(), ..wanted() };
+    let (above, _) = merged("", &other, &[]).unwrap();
+    let (text, _) = merged("", &wanted(), &[&above]).unwrap();
+    assert!(text.contains("rustc-link-search"), "{text}");
+}
+
+#[test]
 fn a_second_run_changes_nothing() {
     let (text, _) = merged("[env]\nA = \"b\"\n", &wanted(), &[]).unwrap();
     assert_eq!(merged(&text, &wanted(), &[]), Ok((text.clone(), Vec::new())));
