@@ -32,9 +32,10 @@ pub struct Policy {
     /// Quantised products are taken head by head: the product copies what does not lie in one
     /// piece, such as the used part of a buffer, and what is repeated over query heads.
     pub split_quantised: bool,
-    /// Positions that are decoded at a time where keys and values have to be decoded to be read:
-    /// on the CPU what is in flight stays small beside the cache, elsewhere tiles stay few.
-    pub decode_tile: i32,
+    /// Positions that are decoded at a time where keys and values have to be decoded to be read: so
+    /// many for each layer of the model, and the most. On the CPU what is in flight stays small
+    /// beside the caches of all layers, elsewhere tiles stay few.
+    pub decode_tile: [i32; 2],
 }
 
 impl Backend {
@@ -74,7 +75,7 @@ impl Backend {
                 shift_convolutions: true,
                 tell_sorted: true,
                 split_quantised: true,
-                decode_tile: 64,
+                decode_tile: [4, 64],
             },
             Backend::Metal => Policy {
                 dequantise: false,
@@ -82,7 +83,7 @@ impl Backend {
                 shift_convolutions: false,
                 tell_sorted: true,
                 split_quantised: false,
-                decode_tile: 1024,
+                decode_tile: [1024, 1024],
             },
             Backend::Cuda => Policy { tell_sorted: false, ..Backend::Metal.policy() },
         }

@@ -170,6 +170,13 @@ pub(super) fn attend(
         }
     };
     let [b, h, l, d] = shape4(q, "attention queries")?;
+    if let Source::Affine { keys, values, quantisation } = source
+        && Backend::current()?.policy().split_quantised
+        && keys[0].dim(0) * keys[0].dim(1) > 1
+        && h % keys[0].dim(1).max(1) == 0
+    {
+        return apart((keys, values), *quantisation, mask, kernel, masks, q, scores);
+    }
     let heads = keys.heads();
     if heads < 1 || h % heads != 0 {
         return Err(Error::input(
@@ -218,6 +225,54 @@ pub(super) fn attend(
         Kernel::Whole | Kernel::Folded => parts.whole(&q)?,
     };
     ops::reshape(&y, &[b, h, l, y.dim(-1)])
+}
+
+/// Attends key head by key head of each row, one after the other: scores of one at a time.
+fn apart(
+    (keys, values): (&[Array; 3], &[Array; 3]),
+    quantisation: [Quantisation; 2],
+    mask: &Mask,
+    kernel: Kernel,
+    masks: &mut MaskPool,
+    q: &Array,
+    scores: Scores<'_>,
+) -> Result<Array> {
+    let (rows, heads) = (keys[0].dim(0), keys[0].dim(1));
+    let repeats = q.dim(1) / heads;
+    let mut done: Option<Array> = None;
+    let mut parts = Vec::with_capacity(rows as usize);
+    for row in 0..rows {
+        let mask = match mask {
+            Mask::Array(mask) if mask.ndim() > 3 && mask.dim(0) > 1 => {
+                Mask::Array(ops::slice(mask, 0, row, row + 1)?)
+            }
+            other => other.clone(),
+        };
+        let mut own = Vec::with_capacity(heads as usize);
+        for head in 0..heads {
+            let cut = |x: &Array, from: i32, to: i32| {
+                ops::slice(&ops::slice(x, 0, row, row + 1)?, 1, from, to)
+            };
+            let one = |planes: &[Array; 3]| -> Result<[Array; 3]> {
+                let [w, s, b] = planes;
+                let cut = |x: &Array| cut(x, head, head + 1);
+                Ok([cut(w)?, cut(s)?, cut(b)?])
+            };
+            let (first, last) = (head * repeats, (head + 1) * repeats);
+            let mut q = cut(q, first, last)?;
+            if let Some(done) = &done {
+                q = array::after(&[&q], &[done])?.pop().unwrap_or(q);
+            }
+            let sinks = scores.sinks.map(|sinks| ops::slice(sinks, 0, first, last)).transpose()?;
+            let scores = Scores { sinks: sinks.as_ref(), ..scores };
+            let source = Source::Affine { keys: one(keys)?, values: one(values)?, quantisation };
+            let y = attend(&source, &mask, kernel, masks, &q, scores)?;
+            done = Some(y.clone());
+            own.push(y);
+        }
+        parts.push(ops::concat(&own.iter().collect::<Vec<_>>(), 1)?);
+    }
+    ops::concat(&parts.iter().collect::<Vec<_>>(), 0)
 }
 
 /// Row (r, i) of the folded queries sees the columns up to its own.

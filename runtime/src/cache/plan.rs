@@ -91,6 +91,7 @@ impl CachePlan {
             block: paging.map_or(1, |p| p.block_size as i32),
             max_kv: composition.max_kv.map(|w| w as i32),
             device: &composition.device,
+            tile: tile(layers.len())?,
         };
         Self::resolve(layers, &settings, options)
     }
@@ -193,6 +194,8 @@ struct Settings<'a> {
     block: i32,
     max_kv: Option<i32>,
     device: &'a str,
+    /// Positions that are decoded at a time.
+    tile: i32,
 }
 
 impl Settings<'static> {
@@ -203,7 +206,15 @@ impl Settings<'static> {
         block: 1,
         max_kv: None,
         device: "",
+        tile: 1,
     };
+}
+
+/// Positions that are decoded at a time in a model of so many caches.
+fn tile(layers: usize) -> Result<i32> {
+    let [each, most] = Backend::current()?.policy().decode_tile;
+    let wanted = i32::try_from(layers).unwrap_or(i32::MAX).saturating_mul(each);
+    Ok(wanted.clamp(8.min(most), most))
 }
 
 fn recipe(
@@ -264,7 +275,7 @@ fn recipe(
         rule,
         kernels: kernels(layer, &scheme, read, kv4)?,
         deferred: read == Reading::Rotated,
-        decode_tile: Backend::current()?.policy().decode_tile,
+        decode_tile: settings.tile,
     };
     Ok(Recipe::Tokens { kind: Arc::new(kind), place, codes, later, kv4 })
 }

@@ -208,7 +208,7 @@ fn a_long_generation_stays_within_what_is_declared() {
 }
 
 /// How much is taken at most while decoding, as a multiple of the caches.
-fn ratio(graph: &Noise, record: &Composition, tokens: i32) -> f64 {
+fn ratio(graph: &Noise, record: &Composition, tokens: i32, pipelined: bool) -> f64 {
     let plan = CachePlan::bind(graph, record).unwrap();
     clear_cache().unwrap();
     let before = active_memory().unwrap();
@@ -222,16 +222,19 @@ fn ratio(graph: &Noise, record: &Composition, tokens: i32) -> f64 {
     decode(graph, &mut set);
     clear_cache().unwrap();
     reset_peak_memory().unwrap();
-    // As in a generation, a step is built and begun while the one before is computed.
+    // As in a generation, a step may be built and begun while the one before is computed.
     let mut before_it: Option<Array> = None;
     for _ in 0..3 {
         let x = pass(graph, &mut set, Phase::Decode, 1);
         mlx_rs::transforms::async_eval([&x]).unwrap();
-        if let Some(x) = before_it.replace(x) {
+        let earlier = if pipelined { before_it.replace(x) } else { Some(x) };
+        if let Some(x) = earlier {
             x.eval().unwrap();
         }
     }
-    before_it.unwrap().eval().unwrap();
+    if let Some(x) = before_it {
+        x.eval().unwrap();
+    }
     let peak = peak_memory().unwrap() - before;
     peak as f64 / set.bytes() as f64
 }
@@ -244,7 +247,28 @@ fn decoding_copies_no_cache() {
         if CachePlan::bind(&graph, &record).is_err() {
             continue;
         }
-        let ratio = ratio(&graph, &record, 4100);
+        let ratio = ratio(&graph, &record, 4100, true);
+        if ratio > 1.1 {
+            wrong.push(format!("{name}: {ratio:.2}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// What is in flight belongs to one layer: in a model of two it weighs most. Latents are small
+/// beside the scores of their heads, and need the layers of a model; so do turbo values that are
+/// turned back before they are weighted, of which a hundred small steps are in flight, and steps
+/// that overlap, whose second would write to what the first still reads.
+#[test]
+fn decoding_copies_no_cache_of_few_layers() {
+    let _alone = crate::alone();
+    let mut wrong = Vec::new();
+    for (name, graph, record) in graphs(4096, 2) {
+        let many = graph.latent.is_some() || name.contains("Turbo/Decoded");
+        if many || CachePlan::bind(&graph, &record).is_err() {
+            continue;
+        }
+        let ratio = ratio(&graph, &record, 4100, false);
         if ratio > 1.1 {
             wrong.push(format!("{name}: {ratio:.2}"));
         }
