@@ -12,7 +12,7 @@ pub type Forward = Box<dyn Fn(&mut Pass<'_>, &Array) -> Result<Array>>;
 /// The head: hidden states [B, L, hidden] -> logits [B, L, vocab].
 pub type Head = Box<dyn Fn(&Array) -> Result<Array>>;
 
-/// One text as one vector: ids [1, L] -> [hidden].
+/// One text as one vector: ids [1, L] -> \[hidden\].
 pub type PooledVector = Box<dyn Fn(&Array) -> Result<Array>>;
 
 /// Media as what the graph's first layer takes: an array of the form that it declares -> vectors
@@ -36,7 +36,7 @@ pub trait CompiledDecodeStep {
     /// Whether these caches can be stepped; cheap, and changes nothing.
     fn accepts(&self, caches: &CacheSet) -> bool;
 
-    /// One token, uint32 [1], which need not be computed yet.
+    /// One token, uint32 \[1\], which need not be computed yet.
     ///
     /// # Errors
     /// The caches are as they were then.
