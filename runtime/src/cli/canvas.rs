@@ -1,8 +1,7 @@
 //! A canvas on the terminal while it resolves.
 
-use std::io::{IsTerminal, stderr};
+use std::io::{IsTerminal, Write, stderr};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use specc_text::Tokenizer;
 
 use super::console::complain;
@@ -11,40 +10,53 @@ use crate::generate::denoise::CanvasStep;
 /// Stands for a position that is still to be revealed.
 const HIDDEN: char = '░';
 
-/// Shows the steps of canvases on stderr: in place on a terminal, else a line each.
+/// Back to where the cursor was kept, and nothing from there on.
+const BACK: &str = "\x1b8\x1b[J";
+
+/// Shows the steps of canvases on stderr: in place on a terminal, after the text so far and dimmed,
+/// else a line each.
 pub(super) struct CanvasView<'a> {
     /// Without one, ids are shown.
     tokenizer: Option<&'a Tokenizer>,
-    bar: Option<ProgressBar>,
+    in_place: bool,
+    /// A canvas stands on the terminal.
+    drawn: bool,
 }
 
 impl<'a> CanvasView<'a> {
     /// A view that shows text where there is a tokenizer.
     pub fn new(tokenizer: Option<&'a Tokenizer>) -> Self {
-        Self { tokenizer, bar: None }
+        let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        Self { tokenizer, in_place: stderr().is_terminal() && !dumb, drawn: false }
     }
 
     /// Shows a step.
     pub fn show(&mut self, step: &CanvasStep) {
         let text = render(step, |id| self.word(id));
-        if !stderr().is_terminal() {
+        if !self.in_place {
             return complain(&format!("block {}, step -{}: {text}", step.block + 1, step.left));
         }
-        let bar = self.bar.get_or_insert_with(|| {
-            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-            // The template is constant and parses.
-            if let Ok(style) = ProgressStyle::with_template("{msg}") {
-                bar.set_style(style);
-            }
-            bar
-        });
-        bar.set_message(text);
-        bar.tick();
-        // The block is text from here on.
-        if step.last
-            && let Some(bar) = self.bar.take()
-        {
-            bar.finish_and_clear();
+        if step.last {
+            // The block is text from here on.
+            return self.clear();
+        }
+        let mut out = stderr().lock();
+        let _ = if self.drawn {
+            out.write_all(BACK.as_bytes())
+        } else {
+            // Room below first: the place that is kept must not scroll away.
+            let lines = (text.chars().count() / 40 + 2).min(24);
+            write!(out, "{}\x1b[{lines}A\x1b7", "\x1bD".repeat(lines))
+        };
+        let _ = write!(out, "\x1b[2m{text}\x1b[0m");
+        let _ = out.flush();
+        self.drawn = true;
+    }
+
+    fn clear(&mut self) {
+        if std::mem::take(&mut self.drawn) {
+            // There is nobody to tell when the terminal is gone.
+            let _ = stderr().lock().write_all(BACK.as_bytes());
         }
     }
 
@@ -52,6 +64,12 @@ impl<'a> CanvasView<'a> {
         let Some(tokenizer) = self.tokenizer else { return format!("{id},") };
         // A token that is half a character has no text of its own.
         tokenizer.decode(&[id], false).unwrap_or_else(|_| char::REPLACEMENT_CHARACTER.into())
+    }
+}
+
+impl Drop for CanvasView<'_> {
+    fn drop(&mut self) {
+        self.clear();
     }
 }
 
