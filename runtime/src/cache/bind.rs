@@ -92,7 +92,7 @@ impl BoundGraph {
 /// Names the layer that cannot be kept so. Nothing stays behind: no layer has a buffer before the
 /// first append.
 pub fn compose_graph_caches(graph: &DeclaredGraph, composition: &Composition) -> Result<CacheSet> {
-    let options = PlanOptions { paging: graph.cache_paging(), ..PlanOptions::default() };
+    let options = PlanOptions { paging: graph.cache_paging() };
     Ok(CachePlan::compose(graph.cache_layers(), composition, options)?.make())
 }
 
