@@ -122,14 +122,14 @@ fn rewritten(size: &Size, facts: &[Fact], choices: &mut impl Iterator<Item = u8>
         }
         Size::Name(name) => {
             let equal = facts.iter().find_map(|fact| match fact {
-                Fact::Equal(known, to) if known == name && choice % 2 == 0 => Some(to.clone()),
+                Fact::Equal(known, to) if known == name && choice & 1 == 0 => Some(to.clone()),
                 _ => None,
             });
             equal.unwrap_or_else(|| size.clone())
         }
         Size::Square(a) => {
             let a = inner(a, choices);
-            if choice % 2 == 0 { two("*", a.clone(), a) } else { Size::Square(Box::new(a)) }
+            if choice & 1 == 0 { two("*", a.clone(), a) } else { Size::Square(Box::new(a)) }
         }
         Size::Int(_) => size.clone(),
     }

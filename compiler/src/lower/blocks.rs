@@ -11,7 +11,7 @@ use crate::diag::{Code, Diagnostic};
 use crate::ir::{FieldKind, Method, Op, Operand, Scalar, Statement, Struct, StructId, Variable};
 use crate::shapes::Shape;
 use crate::source::{Span, Spanned};
-use crate::syntax::ast::{Block, Call, Expr, ExprKind, ParamType};
+use crate::syntax::ast::{Block, Call, Expr, ExprKind, Param, ParamType};
 
 /// Where the arguments of a call stand, by parameter.
 type Places = HashMap<String, Span>;
@@ -71,12 +71,7 @@ impl Lowerer<'_> {
                         match self.argument(frame, param, &default, None) {
                             Some(value) => value,
                             None => {
-                                let found = self.diagnostics.split_off(kept).into_iter();
-                                let help = format!(
-                                    "it is the default of `{name}` in the block `{0}`: declare what it names, or give another: [graph] {0} = {{ {name} = .. }}",
-                                    block.name.node
-                                );
-                                Value::Broken(found.map(|one| one.help(help.clone())).collect())
+                                Value::Broken(self.broken_default(block, param, &default, kept))
                             }
                         }
                     }
@@ -86,6 +81,27 @@ impl Lowerer<'_> {
             frame.set(name, value);
         }
         self.check_params(frame, block, places)
+    }
+
+    /// What is wrong with a default, taken from the findings beyond `kept`: it stays silent until the
+    /// parameter is used.
+    fn broken_default(
+        &mut self,
+        block: &Block,
+        param: &Param,
+        default: &Expr,
+        kept: usize,
+    ) -> Vec<Diagnostic> {
+        let found = self.diagnostics.split_off(kept);
+        if default.span.file == self.manifest.file {
+            // The family's own [graph] says it: the place is told already.
+            return found;
+        }
+        let (block, param) = (&block.name.node, &param.name.node);
+        let help = format!(
+            "it is the default of `{param}` in the block `{block}`: declare what it names, or give another: [graph] {block} = {{ {param} = .. }}"
+        );
+        found.into_iter().map(|one| one.help(help.clone())).collect()
     }
 
     /// Arrays must have the shapes that the block declares.
