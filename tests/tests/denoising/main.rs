@@ -35,6 +35,9 @@ fn plain_products() {
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
 fn plain_products() {}
 
+/// A test of one of the folders.
+type OfFolder = fn(&Path);
+
 fn main() -> ExitCode {
     plain_products();
     let mut arguments = Arguments::from_args();
@@ -43,7 +46,7 @@ fn main() -> ExitCode {
     let mut trials = Vec::new();
     for model in ["tiny", "tiny-q"] {
         let dir = folder(model);
-        let tests: [(&str, fn(&Path)); 3] = [
+        let tests: [(&str, OfFolder); 3] = [
             ("canvases", passes::canvases),
             ("mixture", passes::mixture),
             ("interface", passes::interface),

@@ -131,6 +131,7 @@ fn a_request_cancelled_anywhere_leaves_nothing() {
     let options = |max_tokens, seed| {
         let mut short = options(max_tokens, seed);
         short.denoising.steps = Some(4);
+        short.ignore_eos = true;
         short
     };
     // The prompts that follow: the same, one that begins alike, another.
@@ -145,7 +146,7 @@ fn a_request_cancelled_anywhere_leaves_nothing() {
         other => Some(other),
     })
     .count();
-    assert!(units > 10, "{units} units of work are too few to tell");
+    assert!(units > 8, "{units} units of work are too few to tell");
     for at in 0..=units {
         for cancels in [false, true] {
             let (prompt, fresh) = (following[at % 4], &fresh[at % 4]);
@@ -227,7 +228,7 @@ fn pieces_are_those_of_whole_blocks() {
         std::ops::ControlFlow::Continue(())
     }));
     let mut ids = Vec::new();
-    while let Some(piece) = answer.next() {
+    for piece in answer.by_ref() {
         ids.extend(piece.unwrap().id);
         seen.push(heard.get());
     }
