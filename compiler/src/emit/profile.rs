@@ -70,11 +70,16 @@ impl Emitter<'_> {
             _ => None,
         };
         if thinking.is_some() || cap.is_some() {
+            let rest = if thinking.is_some() && cap.is_some() {
+                ""
+            } else {
+                "..GenerationDefaults::UNSAID"
+            };
             let cap = cap.map(|cap| format!("no_think_temperature_cap: {cap:?}, "));
             let thinking = thinking.map(|yes| format!("enable_thinking: Some({yes}), "));
             let _ = write!(
                 fields,
-                "generation: GenerationDefaults {{ {}{}..GenerationDefaults::UNSAID }}, ",
+                "generation: GenerationDefaults {{ {}{}{rest} }}, ",
                 thinking.unwrap_or_default(),
                 cap.unwrap_or_default()
             );

@@ -358,7 +358,7 @@ fn a_canvas_is_shown_while_it_resolves() {
     let steps = format!("16 tokens in {} denoising steps", lines.len());
     assert!(shown.err.contains(&steps), "{}", shown.err);
     let ids = run(&[&fixed[..], &["--ids", "5,6"]].concat());
-    let last = ids.err.lines().filter(|line| line.starts_with("block ")).next_back().unwrap();
+    let last = ids.err.lines().rfind(|line| line.starts_with("block ")).unwrap();
     assert_eq!(last.split(": ").nth(1).unwrap().trim_end_matches(','), ids.out.trim());
     // Revealed by entropy is what stays for one step.
     let entropy = run(&[&fixed[..], &["--ids", "5,6", "--sampler", "entropy"]].concat());

@@ -26,7 +26,7 @@ fn model(folder: &Path, kv: KvRequest) -> Model {
     let weights = Synthetic { dtype: Dtype::Float32, quantisation: None, seed: 7 };
     let source = ModelSource::synthetic(&config, weights).unwrap();
     let request = CompositionRequest { kv, ..CompositionRequest::default() };
-    Model::of_source(specc_sinks::families()[0], source, &request).unwrap()
+    Model::of_source(specc_sinks::families(), source, &request).unwrap()
 }
 
 fn ids(from: i32, to: i32) -> Array {
