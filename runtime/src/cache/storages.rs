@@ -7,6 +7,7 @@
 )]
 
 use crate::{Result, cache};
+
 /// Keys and values of the current chunk of positions.
 ///
 /// cache/chunked.toml

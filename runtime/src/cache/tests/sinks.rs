@@ -7,6 +7,7 @@
 )]
 
 use crate::{Result, cache};
+
 /// Keys and values of the first positions and of the last ones.
 ///
 /// cache/sinks.toml
