@@ -236,7 +236,7 @@ fn pages_hold_what_one_buffer_holds() {
     assert_eq!(pages, [(&json!("sliding"), &Value::Null), (&json!("full"), &json!(4))]);
     let fixed = ["generate", "--model", arg(&model), "--ids", "1"];
     let told = |flags: &[&str]| failure(&model, &[&fixed[..], flags].concat());
-    let direct = "error: paged KV: no kernel reads pages directly on cpu\n";
+    let direct = "error: cache of layer 0: paged KV: no kernel reads pages directly on cpu\n";
     assert_eq!(told(&["--paged-kv", "16", "--paged-direct"]), direct);
     assert_eq!(told(&["--paged-direct"]), direct);
     assert_eq!(
