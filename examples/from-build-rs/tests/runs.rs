@@ -38,5 +38,5 @@ fn the_family_of_the_build_script_continues_as_the_reference_does() {
     let error = String::from_utf8(refused.stderr).unwrap();
     assert!(!refused.status.success());
     assert!(error.contains("model_type \"qwen3\" is not supported"), "{error}");
-    assert!(error.contains("supported are acme"), "{error}");
+    assert!(error.contains("supported are Acme"), "{error}");
 }
