@@ -8,7 +8,7 @@ use mlx_rs::{Array, memory};
 
 use super::options::peak_memory;
 use super::planner::{PrefillKind, PrefillState};
-use super::text::TextStream;
+use super::text::Told;
 use super::{FinishReason, Model, Options, Piece, Session, Stats};
 use crate::array::from_i32s;
 use crate::graph::{Autoregressive, TokenPhases};
@@ -56,23 +56,20 @@ pub struct TokenGeneration<'a> {
     sampler: Sampler,
     history: History,
     eos: Vec<u32>,
-    text: Option<TextStream<'a>>,
+    told: Told<'a>,
     pending: Option<Pending>,
     /// Tokens whose choice has been built.
     chosen: u64,
     stats: Stats,
     started: Instant,
     first_token: Option<Instant>,
-    finish: Option<FinishReason>,
-    end_token: Option<u32>,
-    ended: bool,
 }
 
 impl std::fmt::Debug for TokenGeneration<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("TokenGeneration")
             .field("stats", &self.stats)
-            .field("finish", &self.finish)
+            .field("finish", &self.told.finish)
             .finish_non_exhaustive()
     }
 }
@@ -94,7 +91,7 @@ impl<'a> TokenGeneration<'a> {
             return Err(Error::input("logit bias", expected, id.to_string()));
         }
         let history = History::new(&options.penalties, prompt)?;
-        let text = TextStream::new(model, &options)?;
+        let told = Told::new(model, &options)?;
         let started = Instant::now();
         let cached = session.get().reuse(prompt)?;
         let stats =
@@ -106,15 +103,12 @@ impl<'a> TokenGeneration<'a> {
             sampler,
             history,
             eos: if options.ignore_eos { Vec::new() } else { model.eos() },
-            text,
+            told,
             pending: None,
             chosen: 0,
             stats,
             started,
             first_token: None,
-            finish: None,
-            end_token: None,
-            ended: false,
             options,
             chunk: model.prefill_chunk(prompt.len()),
             tail_split: model.composition().prefill_tail_split,
@@ -131,20 +125,20 @@ impl<'a> TokenGeneration<'a> {
         &mut self,
         progress: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
     ) -> Result<()> {
-        if self.chosen > 0 || self.finish.is_some() {
+        if self.chosen > 0 || self.told.finish.is_some() {
             return Ok(());
         }
         let length = self.prompt.len();
         self.started = Instant::now();
         if self.options.max_tokens == 0 {
-            self.finish = Some(FinishReason::Length);
+            self.told.finish = Some(FinishReason::Length);
             return Ok(());
         }
         loop {
             let session = self.session.get();
             let position = session.ids.len();
             if progress(position, length).is_break() {
-                self.finish = Some(FinishReason::Cancelled);
+                self.told.finish = Some(FinishReason::Cancelled);
                 return Ok(());
             }
             let (chunk, tail_split) = (self.chunk, self.tail_split);
@@ -173,17 +167,17 @@ impl<'a> TokenGeneration<'a> {
 
     /// Why the answer ended; none while it goes on.
     pub fn finish_reason(&self) -> Option<FinishReason> {
-        self.finish
+        self.told.finish
     }
 
     /// The end token that ended the answer; it is no piece.
     pub fn end_token(&self) -> Option<u32> {
-        self.end_token
+        self.told.end_token
     }
 
     /// Ends the answer where it is.
     pub fn cancel(&mut self) {
-        self.finish.get_or_insert(FinishReason::Cancelled);
+        self.told.finish.get_or_insert(FinishReason::Cancelled);
     }
 
     /// The figures so far.
@@ -226,10 +220,10 @@ impl<'a> TokenGeneration<'a> {
     }
 
     fn advance(&mut self) -> Result<Option<Piece>> {
-        if self.chosen == 0 && self.finish.is_none() {
+        if self.chosen == 0 && self.told.finish.is_none() {
             self.read_prompt(&mut |_, _| ControlFlow::Continue(()))?;
         }
-        let current = match (self.finish, self.pending.take()) {
+        let current = match (self.told.finish, self.pending.take()) {
             (None, Some(current)) => current,
             _ => return self.end(),
         };
@@ -255,21 +249,13 @@ impl<'a> TokenGeneration<'a> {
             )));
         }
         if self.eos.contains(&id) {
-            self.finish = Some(FinishReason::Stop);
-            self.end_token = Some(id);
+            self.told.stop_at(id);
             return self.end();
         }
         let logprob = current.logprob.as_ref().map(item::<f32>).transpose()?;
-        let mut piece = Piece { id: Some(id), text: String::new(), logprob };
-        if let Some(text) = &mut self.text {
-            let shown = text.push(id)?;
-            piece.text = shown.text;
-            if shown.stopped {
-                self.finish = Some(FinishReason::Stop);
-            }
-        }
-        if last && self.finish.is_none() {
-            self.finish = Some(FinishReason::Length);
+        let piece = self.told.piece(id, logprob)?;
+        if last && self.told.finish.is_none() {
+            self.told.finish = Some(FinishReason::Length);
         }
         Ok(Some(piece))
     }
@@ -304,15 +290,7 @@ impl<'a> TokenGeneration<'a> {
     /// The text that was held back, once; then nothing more.
     fn end(&mut self) -> Result<Option<Piece>> {
         self.settle();
-        if std::mem::replace(&mut self.ended, true) {
-            return Ok(None);
-        }
-        let Some(text) = &mut self.text else { return Ok(None) };
-        let held = text.finish()?;
-        if held.stopped {
-            self.finish = Some(FinishReason::Stop);
-        }
-        Ok((!held.text.is_empty()).then_some(Piece { id: None, text: held.text, logprob: None }))
+        self.told.rest()
     }
 }
 
@@ -325,8 +303,7 @@ impl Iterator for TokenGeneration<'_> {
             // The caches may stand halfway; nothing of them is believed.
             self.settle();
             self.session.get().clear();
-            self.ended = true;
-            self.finish.get_or_insert(FinishReason::Cancelled);
+            self.told.give_up();
         }
         piece
     }

@@ -57,11 +57,11 @@ impl<'a> Scalars<'a> {
 
     pub(super) fn index(&self, base: &Expr, index: &Expr, place: Place) -> Typed {
         if let ExprKind::List(items) = &base.kind {
-            let ScalarType::List(inner) = self.list(items, place).ty else {
+            let Typed { code: list, ty: ScalarType::List(inner), .. } = self.list(items, place)
+            else {
                 return Typed::simple("None", ScalarType::None);
             };
             // A list written out holds words as they are, a config owns its own.
-            let list = self.list(items, place).code;
             let index = self.int(index, place);
             return Typed::compound(format!("*at(&{list}, {index}, \"the list\")?"), *inner);
         }

@@ -26,7 +26,7 @@ use mlx_rs::{Array, memory};
 
 use super::generation::Held;
 use super::options::peak_memory;
-use super::text::TextStream;
+use super::text::Told;
 use super::{FinishReason, Model, Options, Piece, Session, Stats};
 use crate::cache::CachePlan;
 use crate::graph::{Denoiser, LoadedGraph};
@@ -103,7 +103,7 @@ pub struct Denoising<'a> {
     known: Vec<u32>,
     max_tokens: usize,
     guard_nan: bool,
-    text: Option<TextStream<'a>>,
+    told: Told<'a>,
     block: Option<Block>,
     blocks: usize,
     /// Pieces of the last block that were not asked for yet.
@@ -111,9 +111,6 @@ pub struct Denoising<'a> {
     watch: Option<CanvasWatch<'a>>,
     stats: Stats,
     started: Instant,
-    finish: Option<FinishReason>,
-    end_token: Option<u32>,
-    ended: bool,
 }
 
 impl std::fmt::Debug for Denoising<'_> {
@@ -121,7 +118,7 @@ impl std::fmt::Debug for Denoising<'_> {
         f.debug_struct("Denoising")
             .field("settings", &self.settings)
             .field("stats", &self.stats)
-            .field("finish", &self.finish)
+            .field("finish", &self.told.finish)
             .finish_non_exhaustive()
     }
 }
@@ -243,7 +240,7 @@ impl<'a> Denoising<'a> {
         if options.ignore_eos {
             settings.stop_ids.clear();
         }
-        let text = TextStream::new(model, &options)?;
+        let told = Told::new(model, &options)?;
         let hidden = passes::hidden(graph, model.cache_plan())?;
         let cached = session.get().reuse(prompt)?;
         let stats =
@@ -260,16 +257,13 @@ impl<'a> Denoising<'a> {
             known: prompt.to_vec(),
             max_tokens: options.max_tokens,
             guard_nan: options.guard_nan,
-            text,
+            told,
             block: None,
             blocks: 0,
             pieces: VecDeque::new(),
             watch: None,
             stats,
             started: Instant::now(),
-            finish: None,
-            end_token: None,
-            ended: false,
         })
     }
 
@@ -300,7 +294,7 @@ impl<'a> Denoising<'a> {
         loop {
             let done = self.session.get().ids.len();
             let goes_on = progress(done, total).is_continue();
-            if self.finish.is_some() || done >= total {
+            if self.told.finish.is_some() || done >= total {
                 return Ok(());
             }
             if !goes_on {
@@ -318,9 +312,9 @@ impl<'a> Denoising<'a> {
     /// MLX's, and those of the draws; the session is empty then.
     pub fn advance(&mut self) -> Result<Progress> {
         if self.max_tokens == 0 {
-            self.finish.get_or_insert(FinishReason::Length);
+            self.told.finish.get_or_insert(FinishReason::Length);
         }
-        if self.finish.is_some() {
+        if self.told.finish.is_some() {
             return Ok(Progress::Ended);
         }
         let done = self.work();
@@ -328,8 +322,7 @@ impl<'a> Denoising<'a> {
             // The caches may stand halfway; nothing of them is believed.
             self.session.get().clear();
             self.block = None;
-            self.ended = true;
-            self.finish = Some(FinishReason::Cancelled);
+            self.told.give_up();
         }
         done
     }
@@ -429,25 +422,17 @@ impl<'a> Denoising<'a> {
             }
             self.stats.generated_tokens += 1;
             if self.settings.stop_ids.contains(&id) {
-                self.finish = Some(FinishReason::Stop);
-                self.end_token = Some(id);
+                self.told.stop_at(id);
                 return Ok(());
             }
-            let mut piece = Piece { id: Some(id), text: String::new(), logprob: None };
-            if let Some(text) = &mut self.text {
-                let shown = text.push(id)?;
-                piece.text = shown.text;
-                if shown.stopped {
-                    self.finish = Some(FinishReason::Stop);
-                }
-            }
+            let piece = self.told.piece(id, None)?;
             self.pieces.push_back(piece);
-            if self.finish.is_some() {
+            if self.told.finish.is_some() {
                 return Ok(());
             }
         }
         if self.stats.generated_tokens >= self.max_tokens {
-            self.finish = Some(FinishReason::Length);
+            self.told.finish = Some(FinishReason::Length);
         } else {
             // All of it, before the next block.
             self.known.extend_from_slice(block);
@@ -457,12 +442,12 @@ impl<'a> Denoising<'a> {
 
     /// Why the answer ended; none while it goes on.
     pub fn finish_reason(&self) -> Option<FinishReason> {
-        self.finish
+        self.told.finish
     }
 
     /// The end token that ended the answer; it is no piece.
     pub fn end_token(&self) -> Option<u32> {
-        self.end_token
+        self.told.end_token
     }
 
     /// Ends the answer where it is: a canvas in the making is left, and pieces not asked for too.
@@ -470,12 +455,12 @@ impl<'a> Denoising<'a> {
         self.block = None;
         if !self.pieces.is_empty() {
             self.stats.generated_tokens -=
-                self.pieces.len() + usize::from(self.end_token.is_some());
+                self.pieces.len() + usize::from(self.told.end_token.is_some());
             self.pieces.clear();
-            self.end_token = None;
-            self.finish = Some(FinishReason::Cancelled);
+            self.told.end_token = None;
+            self.told.finish = Some(FinishReason::Cancelled);
         }
-        self.finish.get_or_insert(FinishReason::Cancelled);
+        self.told.finish.get_or_insert(FinishReason::Cancelled);
     }
 
     /// The figures so far.
@@ -494,22 +479,9 @@ impl<'a> Denoising<'a> {
                 return Ok(Some(piece));
             }
             if self.advance()? == Progress::Ended {
-                return self.end();
+                return self.told.rest();
             }
         }
-    }
-
-    /// The text that was held back, once; then nothing more.
-    fn end(&mut self) -> Result<Option<Piece>> {
-        if std::mem::replace(&mut self.ended, true) {
-            return Ok(None);
-        }
-        let Some(text) = &mut self.text else { return Ok(None) };
-        let held = text.finish()?;
-        if held.stopped {
-            self.finish = Some(FinishReason::Stop);
-        }
-        Ok((!held.text.is_empty()).then_some(Piece { id: None, text: held.text, logprob: None }))
     }
 }
 
