@@ -4,9 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use specc_runtime::cache::{CachePlan, CacheSet, PlanOptions};
-use specc_runtime::composition::{
-    AffineKernels, CompositionRequest, KvScheme, Start, machine_composition,
-};
+use specc_runtime::composition::{CompositionRequest, KvOverride, KvRequest, resolve_composition};
 use specc_runtime::generate;
 use specc_runtime::graph::{Autoregressive, TokenPhases};
 use specc_runtime::pass::Padding;
@@ -62,10 +60,15 @@ impl Model {
         let Cache::Affine { bits, group_size, start } = *cache else {
             return Ok(self.model.cache_plan().make());
         };
-        let mut composition = machine_composition(&CompositionRequest::default())?;
-        let start = start.map_or(Start::Immediate, Start::After);
-        let kernels = AffineKernels::Unfused;
-        composition.kv = KvScheme::Affine { bits, group_size, start, kernels };
+        let kv = KvRequest {
+            scheme: KvOverride::Bits(bits),
+            group_size: Some(group_size),
+            quantized_kv_start: start.map(i64::from),
+            immediate: start.is_none(),
+            ..KvRequest::default()
+        };
+        let request = CompositionRequest { kv, ..CompositionRequest::default() };
+        let composition = resolve_composition(&request, &[])?;
         let layers = self.graph()?.cache_layers();
         Ok(CachePlan::compose(layers, &composition, PlanOptions::default())?.make())
     }

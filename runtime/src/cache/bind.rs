@@ -109,7 +109,7 @@ pub fn bind_graph_caches(graph: DeclaredGraph, composition: Composition) -> Resu
         (_, typed) => CachePlan::new(typed.cache_layers())?,
     };
     let latent = graph.cache_layers().iter().any(|layer| layer.storage() == "latent");
-    let coded = composition.kv != KvScheme::Bf16 || composition.paged_kv.is_some();
+    let coded = *composition.kv() != KvScheme::Bf16 || composition.paged_kv().is_some();
     let state_codecs = (latent && coded).then_some(&LATENT_CODECS);
     let capabilities = graph_capabilities_of(&graph);
     let workspace = if graph.declaration().prefill.bounded_workspace {

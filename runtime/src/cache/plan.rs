@@ -84,13 +84,13 @@ impl CachePlan {
         composition: &Composition,
         options: PlanOptions,
     ) -> Result<CachePlan> {
-        let paging = composition.paged_kv.as_ref();
+        let paging = composition.paged_kv();
         let settings = Settings {
-            kv: &composition.kv,
+            kv: composition.kv(),
             paging: composition.paging(),
             block: paging.map_or(1, |p| p.block_size as i32),
-            max_kv: composition.max_kv.map(|w| w as i32),
-            device: &composition.device,
+            max_kv: composition.max_kv().map(|w| w as i32),
+            device: composition.device(),
             tile: tile(layers.len())?,
         };
         Self::resolve(layers, &settings, options)

@@ -323,8 +323,9 @@ fn nothing_stays_behind_when_binding_fails_late() {
     }
     assert_eq!(mlx_rs::memory::active_memory().unwrap(), before);
     // A layer that cannot be in pages at all is told before anything is made.
-    let mut direct = record.clone();
-    direct.paged_kv.as_mut().unwrap().direct = true;
+    let paging = PagingRequest { block_size: Some(4), direct: Some(true) };
+    let direct = CompositionRequest { paged_kv: Some(paging), ..kv4() };
+    let direct = resolve_composition(&direct, &[]).unwrap();
     assert!(compose_graph_caches(&declared(&[64]), &direct).is_err());
     assert_eq!(mlx_rs::memory::active_memory().unwrap(), before);
     let bound = bind_graph_caches(declared(&[64, 64]), record).unwrap();

@@ -76,7 +76,7 @@ fn cache_flags_stand_in_the_record() {
 fn a_chunk_is_the_composition_s() {
     let request = cache("--prefill-chunk 100 --fused-sdpa on --kv-quant 4").unwrap().request();
     let composition = resolve_composition(&request, &[]).unwrap();
-    assert_eq!(composition.prefill_chunk_tokens, 100);
+    assert_eq!(composition.prefill_chunk_tokens(), 100);
     assert!(matches!(cache("--kv-quant 3").unwrap().composition.kv_quant, KvQuant::Scheme(_)));
 }
 

@@ -40,39 +40,92 @@ pub struct Paging {
     pub direct: bool,
 }
 
-/// What a load decided. It does not change, and it is part of the key of stored caches.
+/// What a load decided: it is resolved once, does not change, and is part of the key of stored
+/// caches.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 pub struct Composition {
-    /// Where MLX computes.
-    pub device: String,
-    /// How keys and values are stored.
-    pub kv: KvScheme,
-    /// Pages; `None`: one buffer a layer.
-    pub paged_kv: Option<Paging>,
-    /// The window that layers which keep all positions are cut down to, when one was asked for.
+    device: String,
+    kv: KvScheme,
+    paged_kv: Option<Paging>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_kv: Option<u32>,
-    /// Tokens drafted each round.
-    pub draft_depth: DraftDepth,
-    /// Tokens of a part of a prompt.
-    pub prefill_chunk_tokens: u32,
-    /// Rows of one forward.
-    pub max_rows: u32,
-    /// One argmax over the rows of a step, where all are greedy.
-    pub vector_greedy_sampling: bool,
-    /// One forward carries decoding rows and a part of a prompt.
-    pub mixed_prefill: bool,
-    /// Prompt tokens that such a forward carries.
-    pub mixed_token_budget: u32,
-    /// The last token of a prompt goes alone.
-    pub prefill_tail_split: bool,
-    /// Continuations that a grammar forces are appended in one span.
-    pub grammar_jump: bool,
-    /// Drafts are the likeliest tokens.
-    pub greedy_draft: bool,
+    max_kv: Option<u32>,
+    draft_depth: DraftDepth,
+    prefill_chunk_tokens: u32,
+    max_rows: u32,
+    vector_greedy_sampling: bool,
+    mixed_prefill: bool,
+    mixed_token_budget: u32,
+    prefill_tail_split: bool,
+    grammar_jump: bool,
+    greedy_draft: bool,
 }
 
 impl Composition {
+    /// Where MLX computes.
+    pub fn device(&self) -> &str {
+        &self.device
+    }
+
+    /// How keys and values are stored.
+    pub fn kv(&self) -> &KvScheme {
+        &self.kv
+    }
+
+    /// Pages; `None`: one buffer a layer.
+    pub fn paged_kv(&self) -> Option<Paging> {
+        self.paged_kv
+    }
+
+    /// The window that layers which keep all positions are cut down to, when one was asked for.
+    pub fn max_kv(&self) -> Option<u32> {
+        self.max_kv
+    }
+
+    /// Tokens drafted each round.
+    pub fn draft_depth(&self) -> DraftDepth {
+        self.draft_depth
+    }
+
+    /// Tokens of a part of a prompt.
+    pub fn prefill_chunk_tokens(&self) -> u32 {
+        self.prefill_chunk_tokens
+    }
+
+    /// Rows of one forward.
+    pub fn max_rows(&self) -> u32 {
+        self.max_rows
+    }
+
+    /// One argmax over the rows of a step, where all are greedy.
+    pub fn vector_greedy_sampling(&self) -> bool {
+        self.vector_greedy_sampling
+    }
+
+    /// One forward carries decoding rows and a part of a prompt.
+    pub fn mixed_prefill(&self) -> bool {
+        self.mixed_prefill
+    }
+
+    /// Prompt tokens that such a forward carries.
+    pub fn mixed_token_budget(&self) -> u32 {
+        self.mixed_token_budget
+    }
+
+    /// The last token of a prompt goes alone.
+    pub fn prefill_tail_split(&self) -> bool {
+        self.prefill_tail_split
+    }
+
+    /// Continuations that a grammar forces are appended in one span.
+    pub fn grammar_jump(&self) -> bool {
+        self.grammar_jump
+    }
+
+    /// Drafts are the likeliest tokens.
+    pub fn greedy_draft(&self) -> bool {
+        self.greedy_draft
+    }
+
     /// Whether pages are asked for, and how they are read.
     pub fn paging(&self) -> PagingKind {
         match &self.paged_kv {

@@ -70,7 +70,7 @@ fn schemes_resolve() {
     let key = |kv: KvRequest, layers: &[LayerScheme]| {
         let request = CompositionRequest { kv, ..CompositionRequest::default() };
         match resolve_composition(&request, layers) {
-            Ok(record) => format!("{} {:?}", record.cache_key(), record.kv.at(1)),
+            Ok(record) => format!("{} {:?}", record.cache_key(), record.kv().at(1)),
             Err(error) => error.to_string(),
         }
     };

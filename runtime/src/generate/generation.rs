@@ -111,7 +111,7 @@ impl<'a> TokenGeneration<'a> {
             first_token: None,
             options,
             chunk: model.prefill_chunk(prompt.len()),
-            tail_split: model.composition().prefill_tail_split,
+            tail_split: model.composition().prefill_tail_split(),
         })
     }
 

@@ -133,7 +133,7 @@ impl Model {
     /// Tokens of a part of a prompt of `length` tokens: the record's number, made smaller where the
     /// graph declares a bound and nobody asked for the number.
     pub fn prefill_chunk(&self, length: usize) -> usize {
-        let chunk = self.composition().prefill_chunk_tokens as usize;
+        let chunk = self.composition().prefill_chunk_tokens() as usize;
         match self.chunk_asked {
             true => chunk,
             false => super::bounded_chunk(self.graph.workspace(), chunk, length),

@@ -9,7 +9,7 @@ use crate::cache::{
     CacheLayer, CachePlan, Choice, Code, Codes, Coding, Growth, LayerCache, PagingKind, ParamKind,
     PlanOptions, Reading, Rule, SchemeKind, Slot, StorageLayout, storages,
 };
-use crate::composition::KvRequest;
+use crate::composition::{CompositionRequest, KvRequest, PagingRequest, resolve_composition};
 use crate::pass::{Padding, Pass, Phase};
 
 const SMALL: Sizes = Sizes { heads: 4, kv_heads: 2, dim: 4 };
@@ -240,11 +240,11 @@ fn every_storage_of_positions_is_driven() {
 #[test]
 fn what_is_refused_is_refused_by_name() {
     let _alone = crate::alone();
-    let mut direct = composition(KvRequest::default(), Some(16));
-    direct.paged_kv =
-        direct.paged_kv.map(|paging| crate::composition::Paging { direct: true, ..paging });
-    let mut cut = composition(KvRequest::default(), None);
-    cut.max_kv = Some(16);
+    let record = |request: &CompositionRequest| resolve_composition(request, &[]).unwrap();
+    let paging = PagingRequest { block_size: Some(16), direct: Some(true) };
+    let direct =
+        record(&CompositionRequest { paged_kv: Some(paging), ..CompositionRequest::default() });
+    let cut = record(&CompositionRequest { max_kv: Some(16), ..CompositionRequest::default() });
     let mut lines = Vec::new();
     for layout in all() {
         for (what, record) in [("direct", &direct), ("max_kv", &cut)] {

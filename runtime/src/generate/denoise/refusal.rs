@@ -50,19 +50,19 @@ impl Refusal {
     /// # Errors
     /// The first thing found.
     pub fn of_composition(composition: &Composition) -> Result<(), Self> {
-        if composition.kv != KvScheme::Bf16 {
-            return Err(Self::QuantisedKv(composition.kv.key()));
+        if *composition.kv() != KvScheme::Bf16 {
+            return Err(Self::QuantisedKv(composition.kv().key()));
         }
-        if composition.paged_kv.is_some() {
+        if composition.paged_kv().is_some() {
             return Err(Self::PagedKv);
         }
-        if let Some(window) = composition.max_kv {
+        if let Some(window) = composition.max_kv() {
             return Err(Self::KvWindow(window));
         }
-        if composition.draft_depth != DraftDepth::Fixed(0) {
+        if composition.draft_depth() != DraftDepth::Fixed(0) {
             return Err(Self::Drafts);
         }
-        if composition.grammar_jump {
+        if composition.grammar_jump() {
             return Err(Self::Grammar);
         }
         Ok(())
