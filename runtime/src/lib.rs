@@ -1,10 +1,26 @@
 //! Runs model families that `specc` generated, on MLX.
 //!
-//! * [`mod@array`], [`ops`], [`nn`]: arrays, the primitives of graphs, and the modules with weights;
-//! * [`weights`]: from a model folder to arrays, with an audit;
-//! * [`cache`]: what layers remember; [`pass`]: one forward; [`mix`]: the operations that read caches;
+//! ```no_run
+//! # fn main() -> specc_runtime::Result<()> {
+//! # let families: &[&'static specc_runtime::graph::Family] = &[];
+//! use specc_runtime::{LoadOptions, Model, Options};
+//!
+//! let model = Model::load(families, "model-folder".as_ref(), LoadOptions::default())?;
+//! let prompt = model.tokenizer()?.encode_prompt("The capital of France is")?;
+//! for piece in model.generate(&prompt, Options { max_tokens: 20, ..Options::default() })? {
+//!     print!("{}", piece?.text);
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! * [`generate`]: a loaded model, its sessions, the loops over tokens and canvases; [`sample`]: draws from logits;
 //! * [`composition`], [`capabilities`], [`graph`], [`profile`]: what is decided at load, and what a graph can do;
-//! * [`codegen`]: what generated code imports.
+//! * [`weights`]: from a model folder to arrays, with an audit; [`gguf`]: model folders from GGUF files;
+//! * [`cache`]: what layers remember; [`pass`]: one forward; [`mix`]: the operations that read caches;
+//! * [`mod@array`], [`ops`], [`nn`], [`backend`]: arrays, the primitives of graphs, the modules with weights, and what
+//!   differs between devices;
+//! * [`codegen`]: what generated code imports; `cli` (feature): the commands of `specc-run`.
 //!
 //! One thread owns MLX: load a model and run it on the same thread.
 
@@ -32,7 +48,9 @@ pub mod weights;
 
 pub use array::{Array, Dtype};
 pub use error::{Error, OtherConfig, Result};
+pub use generate::{Model, Options};
 pub use specc_text as text;
+pub use weights::LoadOptions;
 
 /// Keeps tests that compute from running at once: one thread owns MLX.
 #[cfg(test)]

@@ -13,7 +13,7 @@ run=${CARGO_TARGET_DIR:-target}/release/specc-run
 imported=$models/SmolLM2-135M-Instruct
 if [ ! -e "$imported" ]; then
     "$run" import-gguf "$models/SmolLM2-135M-Instruct.Q4_1.gguf" --out "$imported.making"
-    mv -T "$imported.making" "$imported"
+    mv "$imported.making" "$imported"
 fi
 
 peer=$cache/mlx-lm-0.32.2

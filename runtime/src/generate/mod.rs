@@ -1,18 +1,4 @@
-//! From a model folder to text.
-//!
-//! ```no_run
-//! # fn main() -> specc_runtime::Result<()> {
-//! # let families: &[&'static specc_runtime::graph::Family] = &[];
-//! use specc_runtime::generate::{Model, Options};
-//!
-//! let model = Model::load(families, "model-folder".as_ref(), Default::default())?;
-//! let prompt = model.tokenizer()?.encode_prompt("The capital of France is")?;
-//! for piece in model.generate(&prompt, Options { max_tokens: 20, ..Default::default() })? {
-//!     print!("{}", piece?.text);
-//! }
-//! # Ok(())
-//! # }
-//! ```
+//! From a model folder to text: [`Model`], its [`Session`]s, and [`Generation`], which gives a piece a token.
 
 mod answer;
 pub mod denoise;

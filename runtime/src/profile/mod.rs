@@ -100,7 +100,7 @@ pub struct MediaTokens {
     pub video: &'static [&'static str],
 }
 
-/// ExpertCounts of a mixture, for sizing.
+/// How many experts a mixture has, for sizing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 pub struct ExpertCounts {
     /// How many a layer has.
@@ -161,7 +161,7 @@ pub struct FamilyProfile {
     pub generated: Option<GeneratedProfile>,
     /// Exact artifacts.
     pub artifacts: &'static [ArtifactProfile],
-    /// ExpertCounts, for sizing.
+    /// Reads how many experts a model has, for sizing.
     pub experts: Option<FindExperts>,
     /// The most tokens of a sequence in training, where nobody says otherwise.
     pub training_length: fn(&ModelSource) -> Result<i64>,
