@@ -287,9 +287,7 @@ impl<'a> Pass<'a> {
         let span = Span { line: &self.line, right: &self.right, n: self.tokens, phase: self.phase };
         let read = cache.attend(k, v, &span, &mut self.masks)?;
         let y = read.attend(&mut self.masks, q, scores)?;
-        if let Some(queries) = self.queries.get_mut(index) {
-            *queries = Some([q.dim(1), q.dim(-1)]);
-        }
+        note(&mut self.queries, index, [q.dim(1), q.dim(-1)]);
         if let Some(slot) = self.reads.get_mut(index) {
             *slot = Some(read);
         }
@@ -358,6 +356,13 @@ impl<'a> Pass<'a> {
         Ok((index, layer, before))
     }
 
+    /// Says that a layer that reads what it stored by itself holds all scores of so many heads.
+    pub(crate) fn holds_scores(&mut self, slot: Slot, heads: i32) {
+        if let Some(index) = slot.index() {
+            note(&mut self.queries, index, [heads, 0]);
+        }
+    }
+
     /// [`Mask::Causal`] over `l` queries and `s` keys as a bool array [L, S].
     pub fn causal_mask(&mut self, l: i32, s: i32) -> Result<Array> {
         self.masks.causal(l, s)
@@ -369,7 +374,8 @@ impl<'a> Pass<'a> {
         self
     }
 
-    /// Heads and size of a head of each layer's queries; `None` for layers that do not attend to keys.
+    /// Heads and size of a head of each layer's queries, the size 0 where their scores are held
+    /// whatever it is; `None` for layers that do not attend to keys.
     pub(crate) fn queries(&self) -> &[Option<[i32; 2]>] {
         &self.queries
     }
@@ -441,4 +447,11 @@ fn check_padding(side: &str, padding: &[i32], rows: i32, tokens: i32) -> Result<
         format!("{rows} numbers from 0 to {tokens}"),
         format!("{padding:?}"),
     ))
+}
+
+/// Notes the queries of a layer in a pass that is asked to.
+fn note(queries: &mut [Option<[i32; 2]>], index: usize, heads: [i32; 2]) {
+    if let Some(queries) = queries.get_mut(index) {
+        *queries = Some(heads);
+    }
 }

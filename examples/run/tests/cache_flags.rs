@@ -260,10 +260,16 @@ fn a_window_cuts_down_layers_that_keep_all() {
     assert!(difference(&cut[end..], &plain[end..]) > 1e-3);
     let info = object(&["info", "--model", arg(&model), "--json", "--max-kv", "8"]);
     assert_eq!(
-        (&info["cache"][0]["tokens_at_most"], &info["cache_key"]),
-        (&json!(8), &json!("bf16-max8"))
+        (&info["cache"][0]["kind"], &info["cache"][0]["tokens_at_most"], &info["cache_key"]),
+        (&json!("sliding"), &json!(8), &json!("bf16-max8"))
     );
     let latent = case("deepseek_v3");
+    // Layers that a scheme leaves alone are not said to be in it.
+    let info = object(&["info", "--model", arg(&latent), "--json", "--kv-quant", "turbo"]);
+    assert_eq!(
+        (&info["cache"][0]["storage"], &info["cache_key"]),
+        (&json!("bf16"), &json!("turbo-k8v3"))
+    );
     assert_eq!(
         failure(&latent, &["generate", "--model", arg(&latent), "--ids", "1", "--max-kv", "8"]),
         "error: cache of layer 0: latents cannot be cut down to a window\n"

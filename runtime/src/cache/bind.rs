@@ -112,7 +112,8 @@ pub fn bind_graph_caches(graph: DeclaredGraph, composition: Composition) -> Resu
     let coded = *composition.kv() != KvScheme::Bf16 || composition.paged_kv().is_some();
     let state_codecs = (latent && coded).then_some(&LATENT_CODECS);
     let capabilities = graph_capabilities_of(&graph);
-    let workspace = if graph.declaration().prefill.bounded_workspace {
+    let reads_prompts = graph.declaration().method != Method::Embedding;
+    let workspace = if reads_prompts && graph.declaration().prefill.bounded_workspace {
         workspace(&graph, &plan)?
     } else {
         Vec::new()
@@ -120,15 +121,18 @@ pub fn bind_graph_caches(graph: DeclaredGraph, composition: Composition) -> Resu
     Ok(BoundGraph { graph, capabilities, composition, plan, state_codecs, workspace })
 }
 
-/// Passes one token through the graph without computing it, to see the queries of its layers.
+/// Passes one token through the graph without computing it, to see the queries of its layers. Its
+/// caches are plain ones: converting would compute.
 fn workspace(graph: &DeclaredGraph, plan: &CachePlan) -> Result<Vec<Workspace>> {
-    let Ok(typed) = graph.graph().autoregressive() else { return Ok(Vec::new()) };
     let fused = Backend::current()?.fused_heads();
-    let mut probe = plan.make();
+    let mut probe = CachePlan::new(graph.cache_layers())?.make();
     let ids = Array::from_slice(&[0_i32], &[1, 1]);
     let pass = Pass::begin(&mut probe, Phase::Decode, &ids, Padding::default())?;
     let mut pass = pass.noting_queries();
-    typed.hidden(&mut pass, &ids)?;
+    match graph.graph() {
+        LoadedGraph::Denoising(typed) => typed.encode(&mut pass, &ids)?,
+        typed => typed.autoregressive()?.hidden(&mut pass, &ids)?,
+    };
     let sizes = plan.sizes().unwrap_or_default();
     let one = |(queries, size): (&Option<[i32; 2]>, &super::LayerSize)| {
         let [heads, width] = (*queries)?;

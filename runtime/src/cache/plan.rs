@@ -155,6 +155,19 @@ impl CachePlan {
         self.layers.iter().map(block).collect()
     }
 
+    /// The storage that keeps each layer's tokens under the composition, and whether it does so in
+    /// few bits, from the start or later; `None` for layers that keep no tokens.
+    pub fn kept(&self) -> Vec<Option<(&'static str, bool)>> {
+        let kept = |recipe: &Recipe| match recipe {
+            Recipe::Tokens { kind, codes, later, .. } => {
+                let plain = *codes == Codes::plain(kind.layout.states.len());
+                Some((kind.layout.name, later.is_some() || !plain))
+            }
+            Recipe::States | Recipe::Nothing => None,
+        };
+        self.layers.iter().map(kept).collect()
+    }
+
     /// Bytes of `rows` rows of so many tokens, room to grow aside; 0 when sizes are not known.
     pub fn bytes(&self, rows: usize, tokens: i32) -> usize {
         let layer = |size: &LayerSize| {

@@ -400,3 +400,24 @@ fn a_bound_on_the_workspace_looks_at_the_queries() {
     let layers = bound(json!({ "prefill": { "bounded_workspace": true } }));
     assert!(!layers.is_empty() && layers.iter().all(|layer| layer.heads == 1), "{layers:?}");
 }
+
+#[test]
+fn looking_at_the_queries_computes_nothing() {
+    let _alone = crate::alone();
+    let bounded = || {
+        let graph_capabilities = declared(json!({ "prefill": { "bounded_workspace": true } }));
+        let parts = GraphRegistration { graph_capabilities, ..attention(&[64, 256]) };
+        declared_graph(&family(), LoadedGraph::Registered(Box::new(parts))).unwrap()
+    };
+    // Converts after the first append.
+    let record = resolve_composition(&kv4(), &[]).unwrap();
+    drop(bind_graph_caches(bounded(), record.clone()).unwrap());
+    mlx_rs::memory::clear_cache().unwrap();
+    mlx_rs::memory::reset_peak_memory().unwrap();
+    let before = mlx_rs::memory::active_memory().unwrap();
+    let bound = bind_graph_caches(bounded(), record).unwrap();
+    assert!(!bound.workspace().is_empty());
+    // The id, and no buffer.
+    let most = mlx_rs::memory::peak_memory().unwrap();
+    assert!(most <= before + 1024, "{most} bytes, {before} before");
+}

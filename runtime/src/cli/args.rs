@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use anyhow::bail;
 use clap::{ArgGroup, Parser, Subcommand, ValueEnum};
 
 use crate::composition::{CompositionRequest, KvOverride, KvRequest, PagingRequest, TurboBits};
@@ -121,20 +122,31 @@ fn switch(text: &str) -> Result<bool, String> {
 }
 
 impl CacheArgs {
-    /// The request for a composition.
-    pub fn request(&self) -> CompositionRequest {
+    /// See [`CompositionArgs::request`].
+    pub fn request(&self) -> anyhow::Result<CompositionRequest> {
         self.composition.request()
     }
 }
 
 impl CompositionArgs {
     /// The request for a composition.
-    pub fn request(&self) -> CompositionRequest {
+    ///
+    /// # Errors
+    /// A flag about the scheme has nothing to act on.
+    pub fn request(&self) -> anyhow::Result<CompositionRequest> {
+        let off = matches!(self.kv_quant, KvQuant::Scheme(KvOverride::Off));
+        if off && self.quantized_kv_start.is_some() {
+            bail!("--quantized-kv-start goes with a scheme of --kv-quant; found off");
+        }
+        if (off || matches!(self.kv_quant, KvQuant::Turbo(_))) && self.fused_sdpa.is_some() {
+            let found = if off { "off" } else { "turbo" };
+            bail!("--fused-sdpa goes with --kv-quant config or a number of bits; found {found}");
+        }
         let (scheme, turbo) = match self.kv_quant {
             KvQuant::Scheme(scheme) => (scheme, None),
             KvQuant::Turbo(bits) => (KvOverride::Off, Some(bits)),
         };
-        CompositionRequest {
+        Ok(CompositionRequest {
             kv: KvRequest {
                 scheme,
                 group_size: self.kv_group,
@@ -152,7 +164,7 @@ impl CompositionArgs {
             max_kv: self.max_kv,
             prefill_chunk_tokens: self.prefill_chunk,
             ..CompositionRequest::default()
-        }
+        })
     }
 }
 

@@ -24,7 +24,7 @@ pub(super) fn run(families: Families, args: &ChatArgs) -> anyhow::Result<()> {
     let stop = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&stop);
     ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed))?;
-    let model = load(families, &args.model, &args.cache.request())?;
+    let model = load(families, &args.model, &args.cache.request()?)?;
     let session = begin(&model, &args.cache)?;
     let format = model.family().chat;
     let folder = &args.model.model;

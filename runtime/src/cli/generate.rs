@@ -15,7 +15,7 @@ use crate::generate::{FinishReason, Generation, Model, Session, Stats};
 pub(super) fn run(families: Families, args: &GenerateArgs) -> anyhow::Result<()> {
     let mut splitter = None;
     let listed = args.ids.as_deref().map(|text| prompt::numbers("--ids", text)).transpose()?;
-    let model = load(families, &args.model, &args.cache.request())?;
+    let model = load(families, &args.model, &args.cache.request()?)?;
     let mut session = begin(&model, &args.cache)?;
     let ids: Vec<u32> = match (&listed, &args.prompt, &args.chat) {
         (Some(ids), _, _) => ids.clone(),

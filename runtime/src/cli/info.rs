@@ -8,6 +8,7 @@ use super::Families;
 use super::args::InfoArgs;
 use super::console::say;
 use crate::cache::Param;
+use crate::composition::KvScheme;
 use crate::generate::Model;
 use crate::profile::find_family;
 use crate::weights::{LoadOptions, ModelSource};
@@ -41,7 +42,7 @@ fn describe(families: Families, args: &InfoArgs) -> anyhow::Result<Value> {
     });
     // Shapes are enough to see what the graph keeps; no weight is read.
     let experts = family.profile.experts.map(|find| find(&source)).transpose()?.flatten();
-    let model = Model::of_source(families, source.shapes_only(), &args.cache.request())?;
+    let model = Model::of_source(families, source.shapes_only(), &args.cache.request()?)?;
     out["profile"] = json!(model.profile());
     out["capabilities"] = json!(model.capabilities());
     out["experts"] = json!(experts);
@@ -61,13 +62,16 @@ fn cache(model: &Model) -> anyhow::Result<Vec<Value>> {
     let sizes = model.cache_plan().sizes().unwrap_or_default();
     let mut groups: Vec<(Value, u64)> = Vec::new();
     let pages = model.cache_plan().pages();
-    for (index, ((layer, size), block)) in layers.iter().zip(sizes).zip(pages).enumerate() {
-        let storage = match (size.per_token, size.fixed) {
-            (0, 0) => "none".to_owned(),
-            (0, _) => "states".to_owned(),
-            _ => model.composition().kv.at(index).key(),
+    let kept = model.cache_plan().kept().into_iter().zip(pages);
+    for (index, ((layer, size), (kept, block))) in layers.iter().zip(sizes).zip(kept).enumerate() {
+        let storage = match kept {
+            None if size.fixed == 0 => "none".to_owned(),
+            None => "states".to_owned(),
+            Some((_, true)) => model.composition().kv().at(index).key(),
+            Some((_, false)) => KvScheme::Bf16.key(),
         };
-        let mut entry = json!({ "kind": layer.storage() });
+        let kind = kept.map_or(layer.storage(), |(storage, _)| storage);
+        let mut entry = json!({ "kind": kind });
         for (name, value) in layer.params() {
             entry[name] = match value {
                 Param::Int(n) => json!(n),

@@ -14,8 +14,6 @@ use crate::generate::{Model, Session};
 use crate::{Array, ops};
 
 pub(super) fn run(families: Families, args: &LogitsArgs) -> anyhow::Result<()> {
-    let chunks =
-        args.chunks.as_deref().map(|text| prompt::numbers("--chunks", text)).transpose()?;
     let path = Path::new(&args.ids);
     let is_file = path.extension().is_some_and(|e| e == "safetensors") || path.is_file();
     let (rows, ids) = match (is_file, args.rows) {
@@ -26,7 +24,7 @@ pub(super) fn run(families: Families, args: &LogitsArgs) -> anyhow::Result<()> {
     if rows != 1 && !args.rows {
         bail!("{}: `ids` has {rows} rows; expected one", path.display());
     }
-    let model = load(families, &args.model, &args.cache.request())?;
+    let model = load(families, &args.model, &args.cache.request()?)?;
     model.check_ids(&ids)?;
     let name = model.family().name;
     match (&args.canvas, model.denoising_settings()) {
@@ -36,6 +34,8 @@ pub(super) fn run(families: Families, args: &LogitsArgs) -> anyhow::Result<()> {
         }
         _ => {}
     }
+    let length = ids.len() / rows.max(1);
+    let chunks = chunks(args, length)?;
     let mut session = begin(&model, &args.cache)?;
     if args.rows && (args.cache.load_cache.is_some() || args.cache.save_cache.is_some()) {
         bail!("caches in files are of one row; --rows has several");
@@ -43,7 +43,6 @@ pub(super) fn run(families: Families, args: &LogitsArgs) -> anyhow::Result<()> {
     let logits = match &args.canvas {
         Some(file) => of_canvas(&model, &mut session, &ids, chunks.as_deref(), file)?,
         None => {
-            let length = ids.len() / rows.max(1);
             // Ids are below a vocabulary of at most 31 bits, their count below a file's bytes.
             let ids: Vec<i32> = ids.iter().map(|id| *id as i32).collect();
             let array = ops::reshape(&from_i32s(&ids), &[rows as i32, length as i32])?;
@@ -55,6 +54,17 @@ pub(super) fn run(families: Families, args: &LogitsArgs) -> anyhow::Result<()> {
         Some(file) => Ok(model.save_session(&session, file)?),
         None => Ok(()),
     })
+}
+
+/// The appends that are asked for, one by one or all but the last of one length.
+fn chunks(args: &LogitsArgs, length: usize) -> anyhow::Result<Option<Vec<usize>>> {
+    if let Some(text) = &args.chunks {
+        return prompt::numbers("--chunks", text).map(Some);
+    }
+    let Some(each) = args.cache.composition.prefill_chunk else { return Ok(None) };
+    let each = usize::try_from(each).unwrap_or(1).max(1);
+    let whole = std::iter::repeat_n(each, length / each);
+    Ok(Some(whole.chain((length % each > 0).then_some(length % each)).collect()))
 }
 
 /// The logits [C, V] of a file's canvas after ids, which go into the session in appends of `chunks`.

@@ -19,7 +19,11 @@ fn key(flags: &str) -> String {
         Ok(args) => args,
         Err(e) => return e,
     };
-    resolve_composition(&args.request(), &[]).map_or_else(|e| e.to_string(), |c| c.cache_key())
+    let request = match args.request() {
+        Ok(request) => request,
+        Err(e) => return e.to_string(),
+    };
+    resolve_composition(&request, &[]).map_or_else(|e| e.to_string(), |c| c.cache_key())
 }
 
 #[test]
@@ -44,6 +48,9 @@ fn cache_flags_stand_in_the_record() {
         "--max-kv 64",
         "--max-kv 0",
         "--fused-sdpa maybe",
+        "--fused-sdpa on",
+        "--kv-quant turbo --fused-sdpa off",
+        "--quantized-kv-start 10",
     ];
     let table: Vec<String> = rows
         .iter()
@@ -69,12 +76,16 @@ fn cache_flags_stand_in_the_record() {
     --max-kv 64                               bf16-max64
     --max-kv 0                                composition max KV window must be a positive integer
     --fused-sdpa maybe                        error: invalid value 'maybe' for '--fused-sdpa <on|off>': expected on or off
+    --fused-sdpa on                           --fused-sdpa goes with --kv-quant config or a number of bits; found off
+    --kv-quant turbo --fused-sdpa off         --fused-sdpa goes with --kv-quant config or a number of bits; found turbo
+    --quantized-kv-start 10                   --quantized-kv-start goes with a scheme of --kv-quant; found off
     "#);
 }
 
 #[test]
 fn a_chunk_is_the_composition_s() {
-    let request = cache("--prefill-chunk 100 --fused-sdpa on --kv-quant 4").unwrap().request();
+    let request =
+        cache("--prefill-chunk 100 --fused-sdpa on --kv-quant 4").unwrap().request().unwrap();
     let composition = resolve_composition(&request, &[]).unwrap();
     assert_eq!(composition.prefill_chunk_tokens(), 100);
     assert!(matches!(cache("--kv-quant 3").unwrap().composition.kv_quant, KvQuant::Scheme(_)));

@@ -51,6 +51,8 @@ pub struct Composition {
     max_kv: Option<u32>,
     draft_depth: DraftDepth,
     prefill_chunk_tokens: u32,
+    #[serde(skip)]
+    prefill_chunk_asked: bool,
     max_rows: u32,
     vector_greedy_sampling: bool,
     mixed_prefill: bool,
@@ -89,6 +91,11 @@ impl Composition {
     /// Tokens of a part of a prompt.
     pub fn prefill_chunk_tokens(&self) -> u32 {
         self.prefill_chunk_tokens
+    }
+
+    /// Whether the caller or the environment asked for that number, which is not made smaller then.
+    pub fn prefill_chunk_asked(&self) -> bool {
+        self.prefill_chunk_asked
     }
 
     /// Rows of one forward.

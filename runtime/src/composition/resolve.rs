@@ -103,6 +103,8 @@ fn compose(request: &CompositionRequest, kv: super::KvScheme) -> Result<Composit
             direct: paging.direct.unwrap_or(false),
         }),
     };
+    let variable = std::env::var(CHUNK_VARIABLE).ok();
+    let chunk = chunk_tokens(request.prefill_chunk_tokens, variable.as_deref());
     let max_kv = request.max_kv.map(|window| positive(window, "max KV window")).transpose()?;
     Ok(Composition {
         device: Backend::current()?.name().to_owned(),
@@ -110,10 +112,8 @@ fn compose(request: &CompositionRequest, kv: super::KvScheme) -> Result<Composit
         paged_kv,
         max_kv,
         draft_depth,
-        prefill_chunk_tokens: chunk_tokens(
-            request.prefill_chunk_tokens,
-            std::env::var(CHUNK_VARIABLE).ok().as_deref(),
-        ),
+        prefill_chunk_tokens: chunk.unwrap_or(PREFILL_CHUNK_TOKENS),
+        prefill_chunk_asked: chunk.is_some(),
         max_rows,
         vector_greedy_sampling: request.vector_greedy_sampling.unwrap_or(true),
         mixed_prefill: request.mixed_prefill.unwrap_or(false),
@@ -131,16 +131,9 @@ fn positive(value: i64, what: &str) -> Result<u32> {
         .ok_or_else(|| Error::Composition(format!("composition {what} must be a positive integer")))
 }
 
-/// The caller's number, else the environment's: rounded down, at least 1, and the default where it
-/// is no number.
-pub(super) fn chunk_tokens(asked: Option<i64>, environment: Option<&str>) -> u32 {
-    let number = match (asked, environment) {
-        (Some(asked), _) => asked as f64,
-        (None, Some(text)) => match text.trim().parse::<f64>() {
-            Ok(number) if !number.is_nan() => number,
-            _ => return PREFILL_CHUNK_TOKENS,
-        },
-        (None, None) => return PREFILL_CHUNK_TOKENS,
-    };
-    number.floor().clamp(1.0, f64::from(1 << 30)) as u32
+/// The caller's number, else the environment's where it is one: rounded down, at least 1.
+pub(super) fn chunk_tokens(asked: Option<i64>, environment: Option<&str>) -> Option<u32> {
+    let environment = || environment?.trim().parse::<f64>().ok();
+    let number = asked.map(|n| n as f64).or_else(environment).filter(|n| !n.is_nan())?;
+    Some(number.floor().clamp(1.0, f64::from(1 << 30)) as u32)
 }

@@ -123,11 +123,11 @@ fn turbo_texts() {
 
 #[test]
 fn chunks_of_prompts() {
-    assert_eq!(chunk_tokens(None, None), 2048);
-    assert_eq!(chunk_tokens(None, Some("100.9")), 100);
-    assert_eq!(chunk_tokens(None, Some("-3")), 1);
-    assert_eq!(chunk_tokens(None, Some("many")), 2048);
-    assert_eq!(chunk_tokens(Some(7), Some("100")), 7);
+    assert_eq!(chunk_tokens(None, None), None);
+    assert_eq!(chunk_tokens(None, Some("100.9")), Some(100));
+    assert_eq!(chunk_tokens(None, Some("-3")), Some(1));
+    assert_eq!(chunk_tokens(None, Some("many")), None);
+    assert_eq!(chunk_tokens(Some(7), Some("100")), Some(7));
 }
 
 #[test]

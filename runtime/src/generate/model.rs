@@ -10,9 +10,7 @@ use super::generation::row;
 use super::{Generation, Options, Session};
 use crate::cache::{BoundGraph, CachePlan, bind_graph_caches};
 use crate::capabilities::{GraphCapabilities, declared_graph};
-use crate::composition::{
-    CHUNK_VARIABLE, Composition, CompositionRequest, kv_config, resolve_composition,
-};
+use crate::composition::{Composition, CompositionRequest, kv_config, resolve_composition};
 use crate::graph::{Family, LoadedGraph, Method, TokenPhases};
 use crate::profile::{Registry, ResolvedProfile};
 use crate::weights::{LoadOptions, ModelSource};
@@ -26,7 +24,6 @@ pub struct Model {
     graph: BoundGraph,
     pub(super) denoising: Option<DenoisingSettings>,
     /// Somebody asked for the size of chunks.
-    chunk_asked: bool,
     vocabulary: Option<u32>,
     eos: Vec<u32>,
     tokenizer: OnceCell<Tokenizer>,
@@ -79,14 +76,11 @@ impl Model {
         // What loading needed on the way is given back.
         mlx_rs::memory::clear_cache()?;
         let eos = specc_text::tokenizer::eos_token_ids(source.folder(), None)?;
-        let chunk_asked =
-            request.prefill_chunk_tokens.is_some() || std::env::var_os(CHUNK_VARIABLE).is_some();
         let mut model = Self {
             source,
             profile,
             graph,
             denoising,
-            chunk_asked,
             vocabulary: None,
             eos: eos.into_iter().collect(),
             tokenizer: OnceCell::new(),
@@ -134,7 +128,7 @@ impl Model {
     /// graph declares a bound and nobody asked for the number.
     pub fn prefill_chunk(&self, length: usize) -> usize {
         let chunk = self.composition().prefill_chunk_tokens() as usize;
-        match self.chunk_asked {
+        match self.composition().prefill_chunk_asked() {
             true => chunk,
             false => super::bounded_chunk(self.graph.workspace(), chunk, length),
         }
@@ -226,7 +220,9 @@ impl Model {
             return denoise::vocabulary(&**graph, self.cache_plan());
         }
         let Ok(graph) = self.graph().autoregressive() else { return Ok(None) };
-        let hidden = graph.prompt(&mut self.graph.make_cache(), &row(&[0])?)?;
+        // Plain caches: those of a scheme may convert, which computes.
+        let mut caches = CachePlan::new(graph.cache_layers())?.make();
+        let hidden = graph.prompt(&mut caches, &row(&[0])?)?;
         let logits = TokenPhases::logits(graph, &hidden)?;
         Ok(u32::try_from(logits.dim(-1)).ok())
     }

@@ -65,6 +65,7 @@ impl LatentAttention {
         selection: Option<&Array>,
     ) -> Result<Array> {
         let (stored, mask) = cx.store(slot, &[latent, &ops::squeeze(k_rope, 1)?])?;
+        cx.holds_scores(slot, q.dim(1));
         let [latent, rope] = parts(&stored)?;
         let mask = visible(cx, mask, q.dim(2), latent.columns())?;
         self.attend(cx.phase(), q, q_rope, latent, &rope.decoded()?, mask, selection)

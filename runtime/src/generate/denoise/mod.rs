@@ -188,7 +188,7 @@ impl Model {
         session: &mut Session,
         ids: &[u32],
     ) -> Result<()> {
-        for part in ids.chunks(self.composition().prefill_chunk_tokens().max(1) as usize) {
+        for part in ids.chunks(self.prefill_chunk(session.ids.len() + ids.len())) {
             let read = passes::read(graph, &mut session.caches, part);
             match read.and_then(|_| session.caches.eval()) {
                 Ok(()) => session.ids.extend_from_slice(part),
@@ -253,7 +253,7 @@ impl<'a> Denoising<'a> {
             noise,
             vocabulary,
             hidden,
-            chunk: model.composition().prefill_chunk_tokens().max(1) as usize,
+            chunk: model.prefill_chunk(prompt.len()),
             known: prompt.to_vec(),
             max_tokens: options.max_tokens,
             guard_nan: options.guard_nan,
