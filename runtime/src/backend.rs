@@ -26,9 +26,9 @@ pub struct Policy {
     /// Depthwise convolutions become sums of shifted products: the convolution itself is three to
     /// six times slower.
     pub shift_convolutions: bool,
-    /// The gathered product of dense experts may be told that its rows are sorted by expert: so told,
-    /// MLX 0.32.2's CUDA build gives wrong values for rows that it gets right untold.
-    pub tell_sorted: bool,
+    /// Rows that are grouped by expert are multiplied with dense experts in blocks of so many rows;
+    /// `None`: by MLX's product for sorted rows, whose values are wrong in MLX 0.32.2's CUDA build.
+    pub expert_block: Option<i32>,
     /// Quantised products are taken head by head: the product copies what does not lie in one
     /// piece, such as the used part of a buffer, and what is repeated over query heads.
     pub split_quantised: bool,
@@ -73,7 +73,7 @@ impl Backend {
                 dequantise: true,
                 widen: true,
                 shift_convolutions: true,
-                tell_sorted: true,
+                expert_block: None,
                 split_quantised: true,
                 decode_tile: [4, 64],
             },
@@ -81,11 +81,11 @@ impl Backend {
                 dequantise: false,
                 widen: false,
                 shift_convolutions: false,
-                tell_sorted: true,
+                expert_block: None,
                 split_quantised: false,
                 decode_tile: [1024, 1024],
             },
-            Backend::Cuda => Policy { tell_sorted: false, ..Backend::Metal.policy() },
+            Backend::Cuda => Policy { expert_block: Some(32), ..Backend::Metal.policy() },
         }
     }
 }

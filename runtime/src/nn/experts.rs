@@ -14,7 +14,7 @@ pub struct ExpertLinear {
     weight: Weight,
     bias: Option<Array>,
     /// See [`Policy`](crate::backend::Policy).
-    tell_sorted: bool,
+    block: Option<i32>,
 }
 
 impl ExpertLinear {
@@ -33,7 +33,7 @@ impl ExpertLinear {
         let weight = ld.weight(name, &[experts, output, input])?;
         let bias =
             if bias { Some(ld.tensor(&format!("{name}.bias"), &[experts, output])?) } else { None };
-        Ok(ExpertLinear { weight, bias, tell_sorted: ld.policy().tell_sorted })
+        Ok(ExpertLinear { weight, bias, block: ld.policy().expert_block })
     }
 
     /// Rows [N, in], each through the layer that `expert` \[N\] says -> [N, out].
@@ -42,20 +42,26 @@ impl ExpertLinear {
     /// When the shapes do not agree.
     pub fn forward(&self, cx: &Pass<'_>, x: &Array, expert: &Array) -> Result<Array> {
         let sorted = grouped(cx.phase());
-        let rows = ops::expand(x, 1)?;
         let y = match &self.weight {
             Weight::Dense { array, kind } => {
-                let rows = alike(&rows, array)?;
-                let sorted = sorted && self.tell_sorted;
-                let y = mx::gather_mm(&rows, ops::swap(array, -1, -2)?, None, expert, sorted)?;
+                let rows = alike(x, array)?;
+                let matrices = ops::swap(array, -1, -2)?;
+                let y = match self.block.filter(|_| sorted) {
+                    Some(size) => ops::product_by_blocks(&rows, &matrices, expert, size)?,
+                    None => {
+                        let rows = ops::expand(&rows, 1)?;
+                        let y = mx::gather_mm(&rows, matrices, None, expert, sorted)?;
+                        ops::squeeze(&y, 1)?
+                    }
+                };
                 narrowed(y, x, widened(array, *kind))?
             }
             Weight::Packed { weight, scales, biases, quantisation } => {
-                let biases = biases.as_ref();
-                gather_qmm(&rows, weight, scales, biases, expert, sorted, *quantisation)?
+                let (rows, biases) = (ops::expand(x, 1)?, biases.as_ref());
+                let y = gather_qmm(&rows, weight, scales, biases, expert, sorted, *quantisation)?;
+                ops::squeeze(&y, 1)?
             }
         };
-        let y = ops::squeeze(&y, 1)?;
         match &self.bias {
             Some(bias) => ops::add(&y, &ops::take(bias, expert, 0)?),
             None => Ok(y),

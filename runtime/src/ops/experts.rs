@@ -4,7 +4,7 @@ use mlx_rs::Array;
 use mlx_rs::ops as mx;
 
 use crate::pass::{Pass, Phase};
-use crate::{Result, array, ops};
+use crate::{Dtype, Result, array, ops};
 
 /// Whether a pass groups its rows by expert, so that each expert's weights are read once. Passes
 /// of few tokens leave rows in order.
@@ -56,6 +56,47 @@ pub fn collect(cx: &Pass<'_>, index: &Array, y: &Array, place: &Array) -> Result
     }
 }
 
+/// Each row through the matrix of its expert, rows of one expert being beside one another: blocks of
+/// `size` rows of one expert are multiplied as matrices, the last of an expert filled up.
+///
+/// x: [N, I]; matrices: [experts, I, O]; expert: \[N\] -> [N, O].
+///
+/// # Errors
+/// When the shapes do not agree.
+pub(crate) fn product_by_blocks(
+    x: &Array,
+    matrices: &Array,
+    expert: &Array,
+    size: i32,
+) -> Result<Array> {
+    let (rows, experts) = (x.dim(0), matrices.dim(0));
+    // Each expert that has rows fills up one block at most.
+    let most = (rows / size + rows.min(experts)).min(rows);
+    let column = |n: i32| ops::expand(&ops::arange(0, n)?, 1);
+    let count = |mask: &Array, axis: i32| ops::sum(&ops::cast(mask, Dtype::Int32)?, axis, false);
+    let expert = ops::cast(expert, Dtype::Int32)?;
+    let own = count(&ops::equal(&column(experts)?, &expert)?, 1)?;
+    let first_row = ops::sub(&ops::cumsum(&own, 0)?, &own)?;
+    let whole = array::from_i32s(&[size]);
+    let filled = ops::add(&own, &array::from_i32s(&[size - 1]))?;
+    let blocks = ops::floor_div(&filled, &whole)?;
+    let last_block = ops::cumsum(&blocks, 0)?;
+    let first_block = ops::sub(&last_block, &blocks)?;
+    // The expert of each block; blocks behind the last one compute what nobody takes.
+    let owner = count(&ops::less_equal(&last_block, &column(most)?)?, 1)?;
+    let owner = ops::minimum(&owner, &array::from_i32s(&[experts - 1]))?;
+    let of = |x: &Array, index: &Array| ops::take(x, index, 0);
+    let start = ops::sub(&ops::arange(0, most)?, &of(&first_block, &owner)?)?;
+    let start = ops::add(&of(&first_row, &owner)?, &ops::mul(&start, &whole)?)?;
+    let from = ops::add(&ops::expand(&start, 1)?, &ops::arange(0, size)?)?;
+    let from = ops::minimum(&from, &array::from_i32s(&[rows - 1]))?;
+    let owner = ops::cast(&owner, Dtype::Uint32)?;
+    let y = mx::gather_mm(of(x, &from)?, matrices, None, &owner, false)?;
+    let place = ops::sub(&ops::arange(0, rows)?, &of(&first_row, &expert)?)?;
+    let place = ops::add(&ops::mul(&of(&first_block, &expert)?, &whole)?, &place)?;
+    of(&ops::reshape(&y, &[most * size, y.dim(-1)])?, &place)
+}
+
 /// Σ_k y_k · weight_k in the type of `y`: [.., K, F], [.., K] -> [.., F].
 pub fn weighted_sum(y: &Array, weights: &Array) -> Result<Array> {
     let products = ops::mul(y, &ops::expand(weights, -1)?)?;
@@ -87,5 +128,30 @@ mod tests {
             (rows.as_slice::<f32>().to_vec(), experts.as_slice::<u32>().to_vec())
         };
         assert_eq!(back(&plain), back(&sorted));
+    }
+
+    #[test]
+    fn blocks_of_one_expert_give_the_products_of_rows() {
+        let noise = |shape: &[i32], seed: u64| {
+            let key = mlx_rs::random::key(seed).unwrap();
+            mlx_rs::random::normal::<f32>(shape, None, None, Some(&key)).unwrap()
+        };
+        // Experts without rows, of one row, of a whole block, of more.
+        let sorted = [0_u32, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3, 3, 6];
+        for (experts, expert) in [(8, &sorted[..]), (7, &sorted[1..9]), (7, &sorted[14..])] {
+            let n = expert.len() as i32;
+            let (x, w) = (noise(&[n, 3], 1), noise(&[experts, 3, 5], 2));
+            let expert = Array::from_slice(expert, &[n]);
+            let rows = ops::expand(&x, 1).unwrap();
+            let expected = mx::gather_mm(rows, &w, None, &expert, false).unwrap();
+            let expected = ops::squeeze(&expected, 1).unwrap();
+            for size in [1, 4, 32] {
+                let y = product_by_blocks(&x, &w, &expert, size).unwrap();
+                assert_eq!(y.shape(), expected.shape());
+                let (y, expected) = (y.as_slice::<f32>(), expected.as_slice::<f32>());
+                let worst = y.iter().zip(expected).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+                assert!(worst < 1e-5, "{experts} experts, blocks of {size}: {worst}");
+            }
+        }
     }
 }
