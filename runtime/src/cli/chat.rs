@@ -9,14 +9,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::Context;
 use serde_json::{Value, json};
 use specc_text::parts::{Parts, ToolCall};
-use specc_text::{ChatTemplate, Clock, Tokenizer};
+use specc_text::{Clock, Tokenizer};
 
 use super::args::ChatArgs;
 use super::console::{complain, say};
 use super::generate::{self, Printer};
-use super::{Families, begin, load, prompt};
-use crate::generate::{FinishReason, Model, Session};
-use crate::graph::ChatFormat;
+use super::prompt::{self, Text};
+use super::{Families, begin, load};
+use crate::generate::{Chat, FinishReason, Model, Session};
 
 const HELP: &str = "/reset starts anew, /system TEXT sets the system message, /save FILE writes the messages; Ctrl-C stops an answer, Ctrl-D leaves";
 
@@ -26,16 +26,12 @@ pub(super) fn run(families: Families, args: &ChatArgs) -> anyhow::Result<()> {
     ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed))?;
     let model = load(families, &args.model, &args.cache.request()?)?;
     let session = begin(&model, &args.cache)?;
-    let format = model.family().chat;
-    let folder = &args.model.model;
-    let template = prompt::chat_template(folder, format, args.no_thinking, Clock::Local)?;
-    let mut chat = Chat {
+    let mut chat = Conversation {
         tokenizer: model.tokenizer()?,
         before: session.tokens().to_vec(),
         session,
         model: &model,
-        template,
-        format,
+        format: model.chat(args.no_thinking, Clock::Local)?,
         args,
         messages: Vec::new(),
         said: None,
@@ -63,23 +59,23 @@ pub(super) fn run(families: Families, args: &ChatArgs) -> anyhow::Result<()> {
         say("\n")?;
     }
     if let Some(file) = &args.cache.save_cache {
-        let said = chat.said.map(|said| said.ids).unwrap_or_default();
-        let total = chat.before.len() + said.len();
-        generate::keep_last(&model, &mut chat.session, total, &said)?;
+        // Nothing said: what was loaded is saved again.
+        if let Some(Said { ids, .. }) = &chat.said {
+            generate::keep_last(&model, &mut chat.session, chat.before.len() + ids.len(), ids)?;
+        }
         model.save_session(&chat.session, file)?;
     }
     Ok(())
 }
 
 /// A conversation.
-struct Chat<'a> {
+struct Conversation<'a> {
     model: &'a Model,
     tokenizer: &'a Tokenizer,
     session: Session,
     /// The tokens that the conversation follows, from a file.
     before: Vec<u32>,
-    template: ChatTemplate,
-    format: ChatFormat,
+    format: Chat,
     args: &'a ChatArgs,
     messages: Vec<Value>,
     said: Option<Said>,
@@ -92,7 +88,7 @@ struct Said {
     ids: Vec<u32>,
 }
 
-impl Chat<'_> {
+impl Conversation<'_> {
     fn take(&mut self, line: &str) -> anyhow::Result<()> {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         match (word, rest.trim()) {
@@ -136,8 +132,7 @@ impl Chat<'_> {
 
     fn reply(&mut self) -> anyhow::Result<Parts> {
         self.stop.store(false, Ordering::Relaxed);
-        let variables = prompt::variables(self.format, &self.messages, self.args.no_thinking);
-        let rendered = self.template.render(&variables)?;
+        let rendered = self.format.render(&self.messages)?;
         let ids = [self.before.clone(), self.ids(&rendered)?].concat();
         let mut options = prompt::options(&self.args.sampling, self.model, true);
         options.denoising = self.args.denoising.options();
@@ -151,7 +146,7 @@ impl Chat<'_> {
             }));
         }
         generate::read_prompt(&mut answer)?;
-        let splitter = Some(prompt::splitter(&self.template, &rendered));
+        let splitter = Some(self.format.splitter(&rendered));
         let mut printer = Printer { splitter, parts: Parts::default(), silent: false };
         let mut said = ids;
         while let Some(piece) = answer.next() {
@@ -186,7 +181,7 @@ impl Chat<'_> {
             ids.extend(self.tokenizer.encode_rendered(rest)?);
             return Ok(ids);
         }
-        Ok(self.tokenizer.encode_rendered(rendered)?)
+        prompt::ids(self.tokenizer, &Text::Rendered(rendered), !self.before.is_empty())
     }
 }
 

@@ -9,7 +9,8 @@ use specc_text::parts::{Part, PartSplitter, Parts, ToolCall};
 use super::args::GenerateArgs;
 use super::canvas::CanvasView;
 use super::console::{Bar, complain, say, whisper};
-use super::{Families, begin, load, prompt};
+use super::prompt::{self, Text};
+use super::{Families, begin, load};
 use crate::generate::{FinishReason, Generation, Model, Session, Stats};
 
 pub(super) fn run(families: Families, args: &GenerateArgs) -> anyhow::Result<()> {
@@ -17,18 +18,16 @@ pub(super) fn run(families: Families, args: &GenerateArgs) -> anyhow::Result<()>
     let listed = args.ids.as_deref().map(|text| prompt::numbers("--ids", text)).transpose()?;
     let model = load(families, &args.model, &args.cache.request()?)?;
     let mut session = begin(&model, &args.cache)?;
+    let follows = !session.tokens().is_empty();
     let ids: Vec<u32> = match (&listed, &args.prompt, &args.chat) {
         (Some(ids), _, _) => ids.clone(),
-        (_, Some(text), _) => model.tokenizer()?.encode_prompt(text)?,
+        (_, Some(text), _) => prompt::ids(model.tokenizer()?, &Text::Plain(text), follows)?,
         (_, _, text) => {
-            let format = model.family().chat;
-            let folder = &args.model.model;
-            let template = prompt::chat_template(folder, format, args.no_thinking, Clock::Local)?;
+            let chat = model.chat(args.no_thinking, Clock::Local)?;
             let message = json!({ "role": "user", "content": text.as_deref().unwrap_or_default() });
-            let variables = prompt::variables(format, &[message], args.no_thinking);
-            let rendered = template.render(&variables)?;
-            splitter = Some(prompt::splitter(&template, &rendered));
-            model.tokenizer()?.encode_rendered(&rendered)?
+            let rendered = chat.render(&[message])?;
+            splitter = Some(chat.splitter(&rendered));
+            prompt::ids(model.tokenizer()?, &Text::Rendered(&rendered), follows)?
         }
     };
     let mut options = prompt::options(&args.sampling, &model, listed.is_none());

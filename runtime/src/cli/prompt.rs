@@ -4,17 +4,12 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
-use serde_json::{Map, Value, json};
-use specc_text::parts::PartSplitter;
-use specc_text::template::ChatTemplate;
-use specc_text::{Clock, TemplateOptions};
+use specc_text::Tokenizer;
 
 use super::args::SamplingArgs;
 use crate::Array;
 use crate::array::from_bytes;
 use crate::generate::{Model, Options};
-use crate::graph::ChatFormat;
-use crate::profile::load_chat_template;
 use crate::sample::{Penalties, Sampling};
 
 /// Numbers of a list such as `1,2,3`.
@@ -122,40 +117,24 @@ pub(super) fn options(args: &SamplingArgs, model: &Model, text: bool) -> Options
     }
 }
 
-/// The template of a model folder, with what its family says.
-pub(super) fn chat_template(
-    folder: &Path,
-    format: ChatFormat,
-    no_thinking: bool,
-    clock: Clock,
-) -> anyhow::Result<ChatTemplate> {
-    let options =
-        TemplateOptions { disable_thinking: no_thinking, clock, ..TemplateOptions::default() };
-    Ok(load_chat_template(folder, format, options)?)
+/// Ids of a prompt; the token that begins a text is left out where the text follows another.
+pub(super) fn ids(
+    tokenizer: &Tokenizer,
+    text: &Text<'_>,
+    follows: bool,
+) -> anyhow::Result<Vec<u32>> {
+    let ids = match text {
+        Text::Plain(text) => tokenizer.encode_prompt(text)?,
+        Text::Rendered(text) => tokenizer.encode_rendered(text)?,
+    };
+    let begins = follows && ids.len() > 1 && ids.first().copied() == tokenizer.bos_id();
+    Ok(ids.into_iter().skip(usize::from(begins)).collect())
 }
 
-/// What splits the answer to a rendered prompt.
-pub(super) fn splitter(template: &ChatTemplate, rendered: &str) -> PartSplitter {
-    PartSplitter::new(template.thinking_format(), template.tool_call_format(), Value::Null)
-        .after_prompt(rendered)
-}
-
-/// The variables of a conversation: its messages, and what the family sets.
-pub(super) fn variables(
-    format: ChatFormat,
-    messages: &[Value],
-    no_thinking: bool,
-) -> Map<String, Value> {
-    let mut variables = Map::new();
-    for (name, value) in format.variables {
-        // The compiler wrote the text from a value.
-        if let Ok(value) = serde_json::from_str(value) {
-            variables.insert((*name).to_owned(), value);
-        }
-    }
-    if no_thinking {
-        variables.insert("enable_thinking".into(), json!(false));
-    }
-    variables.insert("messages".into(), messages.to_vec().into());
-    variables
+/// What a prompt is made of.
+pub(super) enum Text<'t> {
+    /// A text as it is.
+    Plain(&'t str),
+    /// A rendered conversation, with the template's own special tokens.
+    Rendered(&'t str),
 }

@@ -6,11 +6,12 @@ use anyhow::Context;
 use specc_text::template::Template;
 use specc_text::{Clock, messages};
 
+use super::Families;
 use super::args::RenderArgs;
 use super::console::say;
-use super::{Families, prompt};
-use crate::generate::find_family;
+use crate::generate::Chat;
 use crate::graph::ChatFormat;
+use crate::profile::find_family;
 use crate::weights::{LoadOptions, ModelSource};
 
 pub(super) fn run(families: Families, args: &RenderArgs) -> anyhow::Result<()> {
@@ -23,10 +24,7 @@ pub(super) fn run(families: Families, args: &RenderArgs) -> anyhow::Result<()> {
     let text = match (&args.model, &args.template) {
         (Some(folder), _) => {
             let format = said_by_family(families, folder);
-            let template = prompt::chat_template(folder, format, args.no_thinking, clock)?;
-            let mut variables = prompt::variables(format, &[], args.no_thinking);
-            variables.extend(given);
-            template.render(&variables)?
+            Chat::open(folder, format, args.no_thinking, clock)?.render_with(given)?
         }
         (None, path) => {
             let path = path.as_deref().unwrap_or(Path::new(""));

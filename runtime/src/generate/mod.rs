@@ -1,6 +1,7 @@
 //! From a model folder to text: [`Model`], its [`Session`]s, and [`Generation`], which gives a piece a token.
 
 mod answer;
+mod chat;
 pub mod denoise;
 mod embed;
 mod generation;
@@ -11,8 +12,8 @@ mod planner;
 mod session;
 mod text;
 
-pub use crate::profile::find_family;
 pub use answer::Generation;
+pub use chat::Chat;
 pub use denoise::{Denoising, DenoisingOptions, DenoisingSettings};
 pub use embed::Embedded;
 #[cfg(feature = "cli")]

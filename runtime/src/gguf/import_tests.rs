@@ -187,6 +187,7 @@ fn what_is_wrong_is_named() {
         error(&acme().tensor("blk.1.attn_q.weight", &[8, 64], 3, vec![0; 20])),
         error(&acme().tensor("blk.1.attn_q.weight", &[1 << 40, 1 << 40], 0, vec![0; 20])),
         error(&acme().f32s("output_norm.weight", &[1], &[0.0])),
+        error(&acme().tensor("a", &[64], 0, vec![0; 32]).f32s("b", &[64], &[0.0; 64])),
         with_bytes(&|b| b[0] = b'X'),
         with_bytes(&|b| b[4] = 1),
         with_bytes(&|b| b[4..8].copy_from_slice(&[0, 0, 0, 3])),
@@ -217,6 +218,7 @@ fn what_is_wrong_is_named() {
     m.gguf: tensor `blk.1.attn_q.weight`: its 320 bytes at offset 672 do not fit in a file of 1536 bytes
     m.gguf: at byte 819: tensor `blk.1.attn_q.weight`: its shape [1099511627776, 1099511627776] overflows
     m.gguf: at byte 760: tensor `output_norm.weight` stands there twice
+    m.gguf: tensor `b`: it begins inside `a`
     m.gguf: at byte 0: not a GGUF file: it does not begin with `GGUF`
     m.gguf: at byte 4: version 1; versions 2 and 3 are read
     m.gguf: at byte 4: a big-endian file; only little-endian ones are read

@@ -12,6 +12,8 @@ use super::error::{GgufError, Result};
 const MAX_NAME: u64 = 1 << 16;
 /// Deepest nesting of arrays.
 const MAX_DEPTH: u32 = 4;
+/// Elements of all arrays together; a vocabulary has a few hundred thousand tokens.
+const MAX_ELEMENTS: u64 = 1 << 24;
 
 /// A metadata value.
 #[derive(Debug, Clone, PartialEq)]
@@ -104,6 +106,7 @@ impl Gguf {
             input: BufReader::with_capacity(1 << 20, file.try_clone().map_err(io)?),
             at: 0,
             size,
+            elements: 0,
         };
         let (metadata, tensors) = header.read()?;
         Ok(Self { path: path.to_owned(), file, metadata, tensors })
@@ -224,6 +227,7 @@ struct Header<'a> {
     input: BufReader<File>,
     at: u64,
     size: u64,
+    elements: u64,
 }
 
 type Parts = (HashMap<String, Metadata>, Vec<TensorInfo>);
@@ -235,7 +239,7 @@ impl Header<'_> {
             return Err(self.fail_at(0, "not a GGUF file: it does not begin with `GGUF`"));
         }
         let version = self.u32()?;
-        if version.swap_bytes() <= 3 {
+        if (1..=3).contains(&version.swap_bytes()) {
             return Err(self.fail_at(4, "a big-endian file; only little-endian ones are read"));
         }
         if !(2..=3).contains(&version) {
@@ -288,7 +292,24 @@ impl Header<'_> {
         for info in &mut table {
             self.place(info, start, alignment)?;
         }
+        self.apart(&table)?;
         Ok((metadata, table))
+    }
+
+    /// No two tensors share bytes, so that what is written is not larger than what was read.
+    fn apart(&self, table: &[TensorInfo]) -> Result<()> {
+        let mut order: Vec<&TensorInfo> = table.iter().collect();
+        order.sort_by_key(|info| info.offset);
+        let overlap = order.windows(2).find_map(|pair| match pair {
+            [a, b] if a.offset + a.bytes > b.offset => Some((a, b)),
+            _ => None,
+        });
+        let Some((a, b)) = overlap else { return Ok(()) };
+        Err(GgufError::Tensor {
+            path: self.path.to_owned(),
+            tensor: b.name.clone(),
+            what: format!("it begins inside `{}`", a.name),
+        })
     }
 
     /// Turns a tensor's offset into one from the start of the file.
@@ -389,7 +410,13 @@ impl Header<'_> {
             9 => 12,
             _ => 8,
         };
+        let at = self.at;
         let count = self.count(smallest, "array elements")?;
+        self.elements = self.elements.saturating_add(count);
+        if self.elements > MAX_ELEMENTS {
+            let what = format!("more than {MAX_ELEMENTS} elements of arrays");
+            return Err(self.fail_at(at, what));
+        }
         let mut values = Vec::new();
         for _ in 0..count {
             values.push(self.value(kind, depth + 1)?);
