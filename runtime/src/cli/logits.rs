@@ -63,8 +63,8 @@ fn chunks(args: &LogitsArgs, length: usize) -> anyhow::Result<Option<Vec<usize>>
     }
     let Some(each) = args.cache.composition.prefill_chunk else { return Ok(None) };
     let each = usize::try_from(each).unwrap_or(1).max(1);
-    let whole = std::iter::repeat_n(each, length / each);
-    Ok(Some(whole.chain((length % each > 0).then_some(length % each)).collect()))
+    let starts = (0..length).step_by(each);
+    Ok(Some(starts.map(|start| each.min(length - start)).collect()))
 }
 
 /// The logits [C, V] of a file's canvas after ids, which go into the session in appends of `chunks`.

@@ -1,7 +1,7 @@
 //! Chat templates, rendered as Jinja2 renders them in Transformers.
 //!
 //! A template is parsed as Jinja2 parses it, rewritten for minijinja (`syntax`), and run with
-//! Python's values and operations (`runtime`, `filters`, `methods`, `tests`,
+//! Python's values and operations (`runtime`, `filters`, `methods`, `jinja_tests`,
 //! `functions`, `format`), within bounds (`engine`). What cannot be served is an error that
 //! names the construct and the line; nothing in a template reaches files or the environment.
 
@@ -11,11 +11,11 @@ mod error;
 mod filters;
 mod format;
 mod functions;
+mod jinja_tests;
 mod methods;
 mod runtime;
 mod strftime;
 mod syntax;
-mod tests;
 
 use std::sync::Arc;
 
