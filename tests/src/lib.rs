@@ -5,4 +5,5 @@ pub mod compare;
 pub mod engine;
 pub mod graphs;
 pub mod lines;
+pub mod oracles;
 pub mod report;
