@@ -196,7 +196,8 @@ fn judge(library: &Library, name: &str, text: &str, model: &Model) -> Verdict {
                 Ok((_, warnings)) => warnings,
                 Err(found) => found,
             };
-            unread = model::unread(&checked.manifest, &fresh);
+            let told = fresh.config.unread();
+            unread = told.iter().map(|key| (key.path.clone(), key.shown())).collect();
             found
         }
         (Err(found), _) => found,

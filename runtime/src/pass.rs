@@ -35,6 +35,24 @@ impl Phase {
     pub fn is_prompt(self) -> bool {
         matches!(self, Phase::Prompt | Phase::MultiSequencePrompt)
     }
+
+    /// Whether it is for few tokens, which compute as a decode does.
+    pub fn is_small(self) -> bool {
+        match self {
+            Phase::Decode | Phase::Verify | Phase::AppendKnown => true,
+            Phase::Prompt | Phase::MultiSequencePrompt | Phase::ReadBlock | Phase::Whole => false,
+        }
+    }
+}
+
+/// Which of two ways a pass computes by; each gives the same values but for rounding. `None` leaves
+/// the choice to the phase, which is what [`Pass::begin`] does.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Binding {
+    /// Rows grouped by expert, so that each expert's weights are read once, or left in order.
+    pub grouped: Option<bool>,
+    /// Queries taken to the latents, or keys and values rebuilt from them.
+    pub absorbed: Option<bool>,
 }
 
 /// Padding of the rows of a pass, counted in tokens.
@@ -53,6 +71,7 @@ pub type Capture<'a> = &'a mut dyn FnMut(usize, &Array);
 /// One forward: its phase, where it begins, the caches, and what its layers share.
 pub struct Pass<'a> {
     phase: Phase,
+    binding: Binding,
     rows: i32,
     tokens: i32,
     line: Timeline,
@@ -126,6 +145,7 @@ impl<'a> Pass<'a> {
         let slots = caches.layers().len();
         Ok(Pass {
             phase,
+            binding: Binding::default(),
             rows,
             tokens,
             offset: line.offset(),
@@ -160,6 +180,7 @@ impl<'a> Pass<'a> {
         let line = Timeline { time: 0, pads: vec![0; rows as usize] };
         Ok(Pass {
             phase: Phase::Whole,
+            binding: Binding::default(),
             rows,
             tokens,
             offset: Offset::Same(0),
@@ -202,6 +223,12 @@ impl<'a> Pass<'a> {
         Ok(self)
     }
 
+    /// Computes by `binding` where it says something, whatever the phase.
+    pub fn with_binding(mut self, binding: Binding) -> Self {
+        self.binding = binding;
+        self
+    }
+
     /// Calls `capture` with each layer's output.
     pub fn with_capture(mut self, capture: Capture<'a>) -> Self {
         self.capture = Some(capture);
@@ -211,6 +238,17 @@ impl<'a> Pass<'a> {
     /// What the forward is for.
     pub fn phase(&self) -> Phase {
         self.phase
+    }
+
+    /// Whether rows are grouped by expert: in passes of many tokens, unless the binding says.
+    pub fn grouped(&self) -> bool {
+        self.binding.grouped.unwrap_or(!self.phase.is_small())
+    }
+
+    /// Whether queries go to the latents instead of latents to keys: in passes of few tokens, unless
+    /// the binding says.
+    pub fn absorbed(&self) -> bool {
+        self.binding.absorbed.unwrap_or(self.phase.is_small())
     }
 
     /// Rows, B.

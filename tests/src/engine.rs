@@ -7,8 +7,9 @@ use specc_runtime::cache::{CachePlan, CacheSet, PlanOptions};
 use specc_runtime::composition::{CompositionRequest, KvOverride, KvRequest, resolve_composition};
 use specc_runtime::generate;
 use specc_runtime::graph::{Autoregressive, TokenPhases};
-use specc_runtime::pass::Padding;
-use specc_runtime::weights::LoadOptions;
+use specc_runtime::pass::{Binding, Padding, Pass, Phase};
+use specc_runtime::profile::find_family;
+use specc_runtime::weights::{LoadOptions, ModelSource};
 use specc_runtime::{Array, Dtype, ops};
 
 /// What a run keeps its keys and values in.
@@ -39,13 +40,26 @@ impl Model {
     /// # Errors
     /// Where no family takes it, or its weights do not fit.
     pub fn load(dir: &Path) -> Result<Self> {
-        let model = generate::Model::load(specc_families::families(), dir, LoadOptions::default())?;
+        Self::load_with(dir, LoadOptions::default())
+    }
+
+    /// The same with options.
+    ///
+    /// # Errors
+    /// As [`Model::load`].
+    pub fn load_with(dir: &Path, options: LoadOptions) -> Result<Self> {
+        let model = generate::Model::load(specc_families::families(), dir, options)?;
         Ok(Self { model })
     }
 
     /// The family's name.
     pub fn family(&self) -> &'static str {
         self.model.family().name
+    }
+
+    /// Keys of `config.json` that say something and that nobody reads.
+    pub fn unread(&self) -> Vec<String> {
+        self.model.unread().iter().map(ToString::to_string).collect()
     }
 
     fn graph(&self) -> Result<&dyn Autoregressive> {
@@ -133,6 +147,24 @@ impl Model {
         self.head(&hidden)
     }
 
+    /// As [`Model::append`], computed by `binding` whatever the phase.
+    ///
+    /// # Errors
+    /// What the forward reports.
+    pub fn append_bound(
+        &self,
+        caches: &mut CacheSet,
+        rows: &[&[i32]],
+        binding: Binding,
+    ) -> Result<Vec<f32>> {
+        let ids = ids(rows)?;
+        let phase = if ids.dim(1) == 1 { Phase::Decode } else { Phase::Prompt };
+        let mut pass = Pass::begin(caches, phase, &ids, Padding::default())?.with_binding(binding);
+        let hidden = self.graph()?.hidden(&mut pass, &ids)?;
+        pass.finish()?;
+        self.head(&hidden)
+    }
+
     /// Appends prompts of unequal lengths in one forward, filled up with zeros in front or behind.
     /// Logits of each row's own ids, [T, V] flattened.
     ///
@@ -198,6 +230,15 @@ pub enum Side {
     Left,
     /// Behind.
     Right,
+}
+
+/// The family that takes the model of a folder.
+///
+/// # Errors
+/// Where none does.
+pub fn family_of(dir: &Path) -> Result<&'static str> {
+    let source = ModelSource::open(dir, LoadOptions::default())?;
+    Ok(find_family(specc_families::families(), &source)?.name)
 }
 
 fn ids(rows: &[&[i32]]) -> Result<Array> {

@@ -3,5 +3,7 @@
 pub mod case;
 pub mod compare;
 pub mod engine;
+pub mod graphs;
 pub mod lines;
+pub mod oracles;
 pub mod report;

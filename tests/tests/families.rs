@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that fails says where")]
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use serde_json::{Value, json};
 use specc_families::families;
@@ -15,6 +16,8 @@ use specc_runtime::profile::{
 use specc_runtime::text::TemplateOptions;
 use specc_runtime::weights::LoadOptions;
 use specc_tests::case::Case;
+use specc_tests::graphs::{EXPERTS, Graphs, LATENTS, STATES};
+use specc_tests::lines::counted;
 
 fn named(name: &str) -> &'static Family {
     families().iter().find(|family| family.name == name).unwrap()
@@ -82,6 +85,70 @@ fn every_profile_holds() {
     llama autoregressive Generic: autoregressive llama-graph safetensors
       {"tier":"l1","oracle":"mlx-lm","claim":"bit-exact"} GenerationDefaults { enable_thinking: None, no_think_temperature_cap: 0.7 }
     "#);
+}
+
+/// Manifest and graph of a family, as far as it has them.
+fn documents(family: &str) -> [String; 2] {
+    let specs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../specs");
+    ["toml", "graph"].map(|end| {
+        std::fs::read_to_string(specs.join(format!("{family}.{end}"))).unwrap_or_default()
+    })
+}
+
+/// The most lines of a document that lays neither layers nor names of weights out anew, of another
+/// dense family, and of one with experts, latents, states or canvases, graph included.
+const BUDGETS: [usize; 3] = [25, 60, 120];
+
+#[test]
+fn documents_stay_within_their_budgets() {
+    let graphs = Graphs::new();
+    let special = [EXPERTS, LATENTS, STATES].map(|items| graphs.with(items));
+    let mut sizes = [Vec::new(), Vec::new(), Vec::new()];
+    for family in families() {
+        let [manifest, graph] = documents(family.name);
+        let own = ["extends", "[layers", "prefixes", "map "]
+            .map(|word| manifest.lines().any(|line| line.starts_with(word)));
+        let kind = if special.iter().any(|names| names.contains(family.name))
+            || family.method == Method::Denoising
+        {
+            2
+        } else {
+            usize::from(!(graph.is_empty() && own == [true, false, false, false]))
+        };
+        let lines = counted(&manifest) + counted(&graph);
+        assert!(
+            (5..=BUDGETS[kind]).contains(&lines),
+            "{}: {lines} lines, at most {}",
+            family.name,
+            BUDGETS[kind]
+        );
+        sizes[kind].push(family.name);
+    }
+    // Each kind is there.
+    for (kind, name) in ["qwen3", "gpt2", "jamba"].into_iter().enumerate() {
+        assert!(sizes[kind].contains(&name), "{name}: {sizes:?}");
+    }
+}
+
+#[test]
+fn the_table_has_every_family() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/families.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    let rows: Vec<Vec<&str>> = text
+        .lines()
+        .filter(|line| line.starts_with("| "))
+        .map(|line| line.trim_matches('|').split('|').map(str::trim).collect())
+        .collect();
+    let mut all = names(|_| true);
+    all.sort_unstable();
+    assert_eq!(rows.iter().skip(1).map(|row| row[0]).collect::<Vec<_>>(), all);
+    // One that was compared with nothing computes as one that was.
+    let graphs = Graphs::new();
+    for row in rows.iter().skip(1).filter(|row| row[3] == "0") {
+        let base = graphs.computes_as(row[0]).unwrap().expect(row[0]);
+        assert!(row[6].ends_with(&format!("that of {base}")), "{row:?}");
+        assert!(rows.iter().any(|other| other[0] == base && other[3] != "0"), "{row:?}");
+    }
 }
 
 #[test]

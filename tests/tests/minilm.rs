@@ -7,31 +7,14 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
 use libtest_mimic::{Arguments, Failed, Trial};
-use serde::Deserialize;
 use specc_runtime::generate::Model;
 use specc_runtime::graph::LoadedGraph;
 use specc_runtime::pass::Pass;
 use specc_runtime::weights::LoadOptions;
 use specc_runtime::{Array, Dtype, ops};
 use specc_tests::case::{Expected, arrays};
-
-/// What both programs may differ by.
-const ALLOWED: f32 = 1e-5;
-
-#[derive(Deserialize)]
-struct Oracle {
-    sentences: Vec<Sentence>,
-}
-
-#[derive(Deserialize)]
-struct Sentence {
-    text: String,
-    ids: Vec<i32>,
-}
-
-fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/minilm")
-}
+use specc_tests::oracles::{self, SENTENCES, fixtures};
+use specc_tests::report::{self, Finding};
 
 fn model(weights: &Path) -> Result<Model> {
     Ok(Model::load(specc_families::families(), weights, LoadOptions::default())?)
@@ -40,32 +23,20 @@ fn model(weights: &Path) -> Result<Model> {
 fn same(what: &str, ours: &[f32], expected: &[f32]) -> Result<()> {
     ensure!(ours.len() == expected.len(), "{what}: {} values for {}", ours.len(), expected.len());
     let off = ours.iter().zip(expected).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
-    ensure!(off <= ALLOWED, "{what}: {off:.1e} off, {ALLOWED:.0e} allowed");
+    ensure!(off <= SENTENCES, "{what}: {off:.1e} off, {SENTENCES:.0e} allowed");
     Ok(())
 }
 
 /// Texts alone, through the tokenizer.
 fn vectors(weights: &Path) -> Result<()> {
-    let oracle: Oracle =
-        serde_json::from_str(&std::fs::read_to_string(folder().join("expected.json"))?)?;
-    let expected = arrays(&folder().join("expected.safetensors"))?;
-    let Some(Expected::Float(vectors, shape)) = expected.get("embeddings") else {
-        anyhow::bail!("no embeddings")
-    };
-    let width = shape.last().copied().unwrap_or(1);
-    let model = model(weights)?;
-    for (sentence, vector) in oracle.sentences.iter().zip(vectors.chunks(width)) {
-        let ours = model.embed(&sentence.text)?;
-        ensure!(ours.tokens == sentence.ids.len(), "{:?}: {} tokens", sentence.text, ours.tokens);
-        ensure!(ours.cut_from.is_none(), "{:?} was cut", sentence.text);
-        same(&sentence.text, &ours.vector, vector)?;
-    }
+    let findings = oracles::vectors(weights)?;
+    ensure!(findings.iter().all(Finding::passes), "{}", report::table(&findings));
     Ok(())
 }
 
 /// All rows in one padded forward: hidden states at real tokens.
 fn hidden_states(weights: &Path) -> Result<()> {
-    let expected = arrays(&folder().join("expected.safetensors"))?;
+    let expected = arrays(&fixtures("minilm").join("expected.safetensors"))?;
     let ints = |name: &str| match expected.get(name) {
         Some(Expected::Int(values, shape)) => {
             let shape: Vec<i32> = shape.iter().map(|n| *n as i32).collect();

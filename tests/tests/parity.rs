@@ -4,7 +4,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that fails says where")]
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 
@@ -12,6 +12,7 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use specc_tests::case::Case;
 use specc_tests::compare::relative_difference;
 use specc_tests::engine::{Cache, Model};
+use specc_tests::oracles;
 use specc_tests::report::{self, Finding};
 
 /// Appends of the `chunked` and `kvq*` arrays: 9, 7, then one by one.
@@ -34,6 +35,8 @@ fn cache_of(array: &str) -> Option<Cache> {
 
 fn run(case: &Case) -> anyhow::Result<Vec<Finding>> {
     let model = Model::load(&case.dir)?;
+    let unread = model.unread();
+    anyhow::ensure!(unread.is_empty(), "keys that nobody reads: {}", unread.join(", "));
     let mut findings = Vec::new();
     let mut note = |array: &str, difference: f64, tolerance: f64| {
         findings.push(Finding {
@@ -78,6 +81,37 @@ fn run(case: &Case) -> anyhow::Result<Vec<Finding>> {
     Ok(findings)
 }
 
+type Findings = Arc<Mutex<Vec<Finding>>>;
+
+/// A trial that fails where one of its findings does; all are noted.
+fn trial(
+    name: String,
+    findings: &Findings,
+    run: impl FnOnce() -> anyhow::Result<Vec<Finding>> + Send + 'static,
+) -> Trial {
+    let findings = Arc::clone(findings);
+    Trial::test(name, move || {
+        let found = run().map_err(|error| Failed::from(format!("{error:#}")))?;
+        let failed: Vec<Finding> = found.iter().filter(|f| !f.passes()).cloned().collect();
+        if let Ok(mut all) = findings.lock() {
+            all.extend(found);
+        }
+        if failed.is_empty() { Ok(()) } else { Err(Failed::from(report::table(&failed))) }
+    })
+}
+
+/// Models whose numbers are of other programs than mlx-lm.
+fn others(findings: &Findings) -> Vec<Trial> {
+    let weights = std::env::var_os("SPECC_MINILM_DIR").map(PathBuf::from);
+    let absent = weights.is_none();
+    let sentences = move || oracles::vectors(&weights.unwrap_or_default());
+    let sentences = trial("all-MiniLM-L6-v2".to_owned(), findings, sentences);
+    let canvases = ["diffusion_gemma/tiny", "diffusion_gemma/tiny-q"];
+    let canvases =
+        canvases.map(|name| trial(name.to_owned(), findings, move || oracles::canvases(name)));
+    [sentences.with_ignored_flag(absent)].into_iter().chain(canvases).collect()
+}
+
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // One thread owns MLX.
@@ -90,18 +124,14 @@ fn main() -> ExitCode {
         }
     };
     let findings = Arc::new(Mutex::new(Vec::new()));
-    let trials = cases.into_iter().map(|case| {
-        let findings = Arc::clone(&findings);
-        Trial::test(case.name.clone(), move || {
-            let found = run(&case).map_err(|error| Failed::from(format!("{error:#}")))?;
-            let failed: Vec<Finding> = found.iter().filter(|f| !f.passes()).cloned().collect();
-            if let Ok(mut all) = findings.lock() {
-                all.extend(found);
-            }
-            if failed.is_empty() { Ok(()) } else { Err(Failed::from(report::table(&failed))) }
-        })
-    });
-    let conclusion = libtest_mimic::run(&arguments, trials.collect());
+    let mut trials: Vec<Trial> = cases
+        .into_iter()
+        .map(|case| trial(case.name.clone(), &findings, move || run(&case)))
+        .collect();
+    if std::env::var_os("SPECC_PARITY_DIR").is_none() {
+        trials.extend(others(&findings));
+    }
+    let conclusion = libtest_mimic::run(&arguments, trials);
     let findings = findings.lock().map(|all| all.clone()).unwrap_or_default();
     println!("{}", report::table(&findings));
     if std::env::var_os("SPECC_WRITE_DOCS").is_some() && conclusion.num_filtered_out == 0 {

@@ -3,18 +3,28 @@
 //! 1. a prompt in pieces, or one by one, gives what it gives at once;
 //! 2. a row of a batch gives what it gives alone, filled up in front or behind;
 //! 3. a span that is verified and partly taken back leaves what stepping leaves;
-//! 4. tokens that are appended and trimmed leave no trace, or the trim is refused.
+//! 4. tokens that are appended and trimmed leave no trace, or the trim is refused;
+//! 5. experts compute the same whether rows are grouped or in order, and attention over latents whether
+//!    queries are taken to them or keys and values are rebuilt, in prompts and in steps. Which models
+//!    have either, the graphs say.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that fails says where")]
 
+use std::collections::BTreeSet;
+use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use libtest_mimic::{Arguments, Failed, Trial};
-use specc_runtime::cache::CacheSet;
+use specc_runtime::cache::{CachePlan, CacheSet};
+use specc_runtime::graph::{Denoiser, LoadedGraph};
+use specc_runtime::pass::{Binding, Padding, Pass, Phase};
+use specc_runtime::weights::LoadOptions;
+use specc_runtime::{Array, Dtype, generate, ops};
 use specc_tests::case::Case;
 use specc_tests::compare::relative_difference;
-use specc_tests::engine::{Cache, Model, Side};
+use specc_tests::engine::{Cache, Model, Side, family_of};
+use specc_tests::graphs::{EXPERTS, Graphs, LATENTS};
 
 struct Check<'a> {
     model: &'a Model,
@@ -187,6 +197,127 @@ fn fits(case: &Case) -> bool {
     case.info.weights == "float32" && !case.info.features.iter().any(odd)
 }
 
+/// Something that a pass computes in two ways.
+struct TwoWays {
+    name: &'static str,
+    /// What a graph does it with.
+    items: &'static [&'static str],
+    /// Which of them.
+    bind: fn(bool) -> Binding,
+}
+
+const TWO_WAYS: [TwoWays; 2] = [
+    TwoWays {
+        name: "experts",
+        items: EXPERTS,
+        bind: |grouped| Binding { grouped: Some(grouped), absorbed: None },
+    },
+    TwoWays {
+        name: "latents",
+        items: LATENTS,
+        bind: |absorbed| Binding { grouped: None, absorbed: Some(absorbed) },
+    },
+];
+
+fn alike(what: &str, [one, other]: [Vec<f32>; 2], tolerance: f64) -> Result<()> {
+    let difference = relative_difference(&one, &other)?;
+    ensure!(difference <= tolerance, "{what}: {difference:.1e} off, {tolerance:.0e} allowed");
+    Ok(())
+}
+
+/// Three rows of a prompt, then steps; quantised weights stay so.
+fn in_two_ways(dir: &Path, ways: [Binding; 2]) -> Result<()> {
+    let case = Case::read(dir)?;
+    let model = Model::load_with(&case.dir, LoadOptions { keep_quantized: true })?;
+    let (ids, _) = case.ints("ids")?;
+    let tolerance = case.tolerance("chunked")?;
+    let rows: Vec<Vec<i32>> = [0, 5, 11].map(|n| [&ids[n..], &ids[..n]].concat()).into();
+    let part = |from: usize, to: usize| rows.iter().map(|row| &row[from..to]).collect::<Vec<_>>();
+    let mut caches = [model.caches(&Cache::Plain)?, model.caches(&Cache::Plain)?];
+    for (from, to) in [(0, 17), (17, 20)].into_iter().chain((20..24).map(|n| (n, n + 1))) {
+        let mut both = [Vec::new(), Vec::new()];
+        for ((caches, way), logits) in caches.iter_mut().zip(ways).zip(&mut both) {
+            *logits = model.append_bound(caches, &part(from, to), way)?;
+        }
+        alike(&format!("tokens {from} to {to}"), both, tolerance)?;
+    }
+    Ok(())
+}
+
+/// A prompt and the canvas after it.
+fn canvas_in_two_ways(dir: &Path, ways: [Binding; 2]) -> Result<()> {
+    let families = specc_families::families();
+    let model = generate::Model::load(families, dir, LoadOptions { keep_quantized: true })?;
+    let LoadedGraph::Denoising(graph) = model.graph() else { bail!("no graph that denoises") };
+    let graph: &dyn Denoiser = &**graph;
+    let ids = |from: i32, n: i32| {
+        let ids: Vec<i32> = (from..from + n).map(|i| i * 37 % 120).collect();
+        Array::from_slice(&ids, &[1, n])
+    };
+    let (prompt, canvas) = (ids(1, 20), ids(60, 16));
+    let run = |way| -> Result<[Vec<f32>; 2]> {
+        let mut caches = CachePlan::new(graph.cache_layers())?.make();
+        let padding = Padding::default;
+        let mut pass = Pass::begin(&mut caches, Phase::Prompt, &prompt, padding())?;
+        pass = pass.with_binding(way);
+        let hidden = graph.encode(&mut pass, &prompt)?;
+        pass.finish()?;
+        let signal = Array::zeros::<f32>(&[1, canvas.dim(1), hidden.dim(2)])?;
+        let mut pass = Pass::begin(&mut caches, Phase::ReadBlock, &canvas, padding())?;
+        pass = pass.with_binding(way);
+        let logits = graph.denoise(&mut pass, &canvas, &signal)?;
+        pass.finish()?;
+        let flat = |x: &Array| -> Result<Vec<f32>> {
+            let x = ops::reshape(&ops::cast(x, Dtype::Float32)?, &[-1])?;
+            x.eval()?;
+            Ok(x.as_slice::<f32>().to_vec())
+        };
+        Ok([flat(&hidden)?, flat(&logits)?])
+    };
+    let ([hidden, logits], [other, others]) = (run(ways[0])?, run(ways[1])?);
+    alike("the prompt", [hidden, other], 2e-4)?;
+    alike("the canvas", [logits, others], 2e-4)
+}
+
+/// A trial for each model whose graph does something in two ways; no family that may is left out.
+fn two_ways(cases: &[Case]) -> Result<Vec<Trial>> {
+    let graphs = Graphs::new();
+    let mut trials = Vec::new();
+    for TwoWays { name, items, bind } in TWO_WAYS {
+        let ways = [false, true].map(bind);
+        let wanted = graphs.with(items);
+        ensure!(!wanted.is_empty(), "no family has {name}");
+        let mut tried = BTreeSet::new();
+        let mut add = |folder: &Path, run: fn(&Path, [Binding; 2]) -> Result<()>| {
+            let family = family_of(folder)?;
+            if graphs.uses(family, folder, items)? {
+                tried.insert(family);
+                let shown = folder.file_name().unwrap_or_default().to_string_lossy();
+                let folder = folder.to_owned();
+                trials.push(Trial::test(format!("{shown}::{name}"), move || {
+                    run(&folder, ways).map_err(|error| Failed::from(format!("{error:#}")))
+                }));
+            }
+            anyhow::Ok(())
+        };
+        for case in cases {
+            add(&case.dir, in_two_ways)?;
+        }
+        let canvases = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/diffusion_gemma");
+        for model in ["tiny", "tiny-q"] {
+            add(&canvases.join(model), canvas_in_two_ways)?;
+        }
+        // A graph may be written for an heir, whose models alone have them.
+        let heirs = |family| tried.iter().any(|heir| graphs.base_of(heir) == Some(family));
+        let missing = wanted.iter().filter(|family| !tried.contains(*family) && !heirs(family));
+        let missing: Vec<String> = missing.map(|family| (*family).to_owned()).collect();
+        trials.push(Trial::test(format!("no family's {name} are left out"), move || {
+            if missing.is_empty() { Ok(()) } else { Err(missing.join(", ").into()) }
+        }));
+    }
+    Ok(trials)
+}
+
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // One thread owns MLX.
@@ -198,9 +329,18 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let trials = cases
-        .into_iter()
-        .filter(fits)
-        .map(|case| Trial::test(case.name.clone(), move || run(&case).map_err(Failed::from)));
-    libtest_mimic::run(&arguments, trials.collect()).exit_code()
+    // Those of another folder need not be of all families.
+    let own = std::env::var_os("SPECC_PARITY_DIR").is_none();
+    let mut trials = match own.then(|| two_ways(&cases)).transpose() {
+        Ok(trials) => trials.unwrap_or_default(),
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let each = cases.into_iter().filter(fits);
+    trials.extend(
+        each.map(|case| Trial::test(case.name.clone(), move || run(&case).map_err(Failed::from))),
+    );
+    libtest_mimic::run(&arguments, trials).exit_code()
 }

@@ -61,7 +61,10 @@ pub fn evaluate(manifest: &Manifest, config: &ConfigFile) -> Result<ConfigValues
     for key in &manifest.config {
         if key.ignored {
             for path in paths(key) {
-                reading.reader.json(path);
+                for root in &manifest.roots {
+                    let dot = if root.is_empty() { "" } else { "." };
+                    config.mark_read(&format!("{root}{dot}{path}"));
+                }
             }
         }
         if let Some(value) = reading.value_of(key) {

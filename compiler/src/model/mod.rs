@@ -18,7 +18,7 @@ use crate::source::{FileId, Span};
 
 pub use inventory::{Asked, Need, inventory};
 pub use kept::{Buffer, kept};
-pub use report::{Report, check, unread};
+pub use report::{Report, check};
 
 /// What a model folder holds.
 #[derive(Debug)]
@@ -114,6 +114,6 @@ pub fn pick<'m>(
 /// Whether the config meets the family's own condition; one that cannot be read does not.
 pub(crate) fn accepts(manifest: &Manifest, config: &ConfigFile) -> bool {
     let Some(condition) = &manifest.family.accepts else { return true };
-    let values: Option<ConfigValues> = evaluate(manifest, config).ok();
+    let values: Option<ConfigValues> = config.aside(|| evaluate(manifest, config)).ok();
     values.is_some_and(|values| crate::expr::truth(condition, &values).unwrap_or(false))
 }

@@ -67,7 +67,7 @@ pub fn check(
     }
     let mut diags = once(diags);
     let failed = !diags.is_empty();
-    diags.extend(unread_warning(manifest, model, top));
+    diags.extend(unread_warning(model, top));
     if failed {
         return Err(diags);
     }
@@ -175,15 +175,6 @@ fn origin(key: &ConfigKey, manifest: &Manifest, config: &ConfigFile) -> String {
     }
 }
 
-/// A value of a config in a few letters.
-fn shortened(value: &serde_json::Value) -> String {
-    let text = value.to_string();
-    if text.chars().count() <= 60 {
-        return text;
-    }
-    text.chars().take(57).chain("...".chars()).collect()
-}
-
 /// A pattern for names whose numbers are shown as ranges: `{0..3}` as `{i}`, then `{j}`.
 fn pattern(names: &str) -> String {
     let mut out = String::new();
@@ -272,57 +263,11 @@ fn once(diags: Vec<Diagnostic>) -> Vec<Diagnostic> {
         .collect()
 }
 
-/// Keys of config.json that nobody reads, with their values, shortened. A key that the manifest
-/// reads under another root, where it holds the same, is told by that one.
-pub fn unread(manifest: &Manifest, model: &Model) -> Vec<(String, String)> {
-    let known = |path: &str, value: &serde_json::Value| {
-        let inner: Vec<&str> = manifest
-            .roots
-            .iter()
-            .map(|root| {
-                if root.is_empty() {
-                    path
-                } else {
-                    path.strip_prefix(&format!("{root}.")).unwrap_or(path)
-                }
-            })
-            .collect();
-        let reads = |key: &crate::manifest::ConfigKey| {
-            key.from.iter().any(|from| inner.contains(&from.as_str()))
-        };
-        manifest.config.iter().any(reads)
-            && manifest.roots.iter().any(|root| {
-                inner.iter().any(|inner| {
-                    let full = if root.is_empty() {
-                        (*inner).to_owned()
-                    } else {
-                        format!("{root}.{inner}")
-                    };
-                    full != path && at(model.config.json(), &full) == Some(value)
-                })
-            })
-    };
-    let unread =
-        model.config.unread().into_iter().filter(|unread| !known(&unread.path, unread.value));
-    unread
-        .map(|unread| {
-            let value = shortened(unread.value);
-            (unread.path, value)
-        })
-        .collect()
-}
-
-fn at<'v>(json: &'v serde_json::Value, path: &str) -> Option<&'v serde_json::Value> {
-    path.split('.').try_fold(json, |value, part| value.get(part))
-}
-
-fn unread_warning(manifest: &Manifest, model: &Model, top: Span) -> Option<Diagnostic> {
-    let unread = unread(manifest, model);
-    if unread.is_empty() {
+fn unread_warning(model: &Model, top: Span) -> Option<Diagnostic> {
+    let keys: Vec<String> = model.config.unread().iter().map(ToString::to_string).collect();
+    if keys.is_empty() {
         return None;
     }
-    let keys: Vec<String> =
-        unread.iter().map(|(path, value)| format!("{path} = {value}")).collect();
     let (what, them) = if keys.len() == 1 { ("a key", "it") } else { ("keys", "them") };
     let message = format!("config.json holds {what} that nobody reads: {}", keys.join(", "));
     Some(

@@ -165,6 +165,48 @@ fn info_shows_what_is_kept() {
 }
 
 #[test]
+fn a_key_that_nobody_reads_is_told() {
+    let folder = copy("llama");
+    let model = arg(folder.path());
+    let out = folder.path().join("logits.safetensors");
+    let commands: [&[&str]; 3] = [
+        &["generate", "--model", model, "--ids", "1,2", "--max-tokens", "1"],
+        &["logits", "--model", model, "--ids", "1,2", "--out", arg(&out)],
+        &["info", "--json", "--model", model],
+    ];
+    for command in commands {
+        let run = run(command);
+        assert_eq!((run.code, run.err.contains("warning")), (Some(0), false), "{}", run.err);
+    }
+    assert_eq!(object(commands[2])["unread"], json!({}));
+
+    configure(folder.path(), |config| {
+        config.insert("logit_scale".to_owned(), json!(0.5));
+        config.insert("scaling".to_owned(), json!({ "kind": "odd" }));
+        // Nothing, and what concerns training.
+        config.insert("alibi".to_owned(), json!(null));
+        config.insert("attention_dropout".to_owned(), json!(0.1));
+    });
+    for command in commands {
+        let run = run(command);
+        let warned: Vec<&str> =
+            run.err.lines().filter(|line| line.starts_with("warning")).collect();
+        assert_eq!(
+            (run.code, warned),
+            (
+                Some(0),
+                vec![
+                    r#"warning: config.json: the family llama does not read logit_scale = 0.5, scaling = {"kind":"odd"}"#
+                ]
+            )
+        );
+    }
+    let unread = json!({ "logit_scale": 0.5, "scaling": { "kind": "odd" } });
+    assert_eq!(object(commands[2])["unread"], unread);
+    assert!(good(&["info", "--model", model]).contains("unread       logit_scale = 0.5\n"));
+}
+
+#[test]
 fn templates_are_rendered_without_a_newline() {
     let folder = copy("llama");
     write(folder.path(), "m.json", r#"[{"role": "user", "content": "hi"}]"#);

@@ -43,6 +43,9 @@ fn describe(families: Families, args: &InfoArgs) -> anyhow::Result<Value> {
     // Shapes are enough to see what the graph keeps; no weight is read.
     let experts = family.profile.experts.map(|find| find(&source)).transpose()?.flatten();
     let model = Model::of_source(families, source.shapes_only(), &args.cache.request()?)?;
+    super::warn_of_unread(&model);
+    let unread = model.unread().into_iter().map(|key| (key.path, key.value.clone()));
+    out["unread"] = Value::Object(unread.collect());
     out["profile"] = json!(model.profile());
     out["capabilities"] = json!(model.capabilities());
     out["experts"] = json!(experts);
@@ -144,6 +147,9 @@ fn text(object: &Value) -> String {
     line("composition", object["composition"].to_string());
     if let Some(settings) = object.get("denoising") {
         line("denoising", settings.to_string());
+    }
+    for (key, value) in object["unread"].as_object().into_iter().flatten() {
+        line("unread", format!("{key} = {value}"));
     }
     for (key, value) in object["config"].as_object().into_iter().flatten() {
         line("config", format!("{key} = {value}"));

@@ -83,7 +83,26 @@ fn load(
     let options = LoadOptions { keep_quantized: model.keep_quantized };
     let model = Model::load_with(families, &model.model, options, request)?;
     activity.end();
+    warn_of_unread(&model);
     Ok(model)
+}
+
+/// Says which keys of the config nobody reads: one that means something is not dropped in silence.
+fn warn_of_unread(model: &Model) {
+    const MOST: usize = 8;
+    let unread = model.unread();
+    if unread.is_empty() {
+        return;
+    }
+    let mut keys: Vec<String> = unread.iter().take(MOST).map(ToString::to_string).collect();
+    if unread.len() > MOST {
+        keys.push(format!("and {} more", unread.len() - MOST));
+    }
+    let family = model.family().name;
+    console::complain(&format!(
+        "warning: config.json: the family {family} does not read {}",
+        keys.join(", ")
+    ));
 }
 
 /// The session that a request begins with: a file's, or an empty one.

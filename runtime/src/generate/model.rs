@@ -3,6 +3,7 @@
 use std::cell::OnceCell;
 use std::path::Path;
 
+use specc_checkpoint::config::Unread;
 use specc_text::Tokenizer;
 
 use super::denoise::{self, DenoisingSettings, Refusal};
@@ -112,6 +113,11 @@ impl Model {
     /// The folder's headers.
     pub fn source(&self) -> &ModelSource {
         &self.source
+    }
+
+    /// Keys of config.json that say something and that the family neither reads nor declares ignored.
+    pub fn unread(&self) -> Vec<Unread<'_>> {
+        self.source.config().unread()
     }
 
     /// The graph with its weights.

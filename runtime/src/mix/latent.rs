@@ -68,14 +68,14 @@ impl LatentAttention {
         cx.holds_scores(slot, q.dim(1));
         let [latent, rope] = parts(&stored)?;
         let mask = visible(cx, mask, q.dim(2), latent.columns())?;
-        self.attend(cx.phase(), q, q_rope, latent, &rope.decoded()?, mask, selection)
+        self.attend(cx, q, q_rope, latent, &rope.decoded()?, mask, selection)
     }
 
     /// stored: [B, S, C]; rope: [B, S, R]; mask: bool, broadcast to [B, 1, L, S].
     #[allow(clippy::too_many_arguments)]
     fn attend(
         &self,
-        phase: Phase,
+        cx: &Pass<'_>,
         q: &Array,
         q_rope: &Array,
         stored: &Stored,
@@ -86,7 +86,7 @@ impl LatentAttention {
         let (mut latent, mut rope, mut mask) = (None, rope.clone(), mask);
         // A selection of all columns is none.
         if let Some(chosen) = selection.filter(|s| s.dim(-1) < stored.columns()) {
-            if phase == Phase::Decode {
+            if cx.phase() == Phase::Decode {
                 let rows = ops::expand(&ops::squeeze(&ops::squeeze(chosen, 1)?, 1)?, -1)?;
                 latent = Some(stored.picked(&rows)?);
                 rope = ops::gather(&rope, &rows, 1)?;
@@ -109,7 +109,7 @@ impl LatentAttention {
             let least = array::scalar(lowest(scores.dtype()), scores.dtype());
             scores = ops::select(&mask, &scores, &least)?;
         }
-        if latent.is_none() && absorbs(phase) && stored.packed() {
+        if latent.is_none() && cx.absorbed() && stored.packed() {
             // What is stored is read as it lies: decoded it would be larger than all of the cache.
             let q = ops::mul_scalar(&self.embed_q.forward(q)?, self.scale)?;
             let scores = ops::add(&stored.product(&q, true)?, &scores)?;
@@ -125,7 +125,7 @@ impl LatentAttention {
             let added = ScaledDotProductAttentionMask::Array(&scores);
             Ok(scaled_dot_product_attention(q, k, v, self.scale, added, None)?)
         };
-        if absorbs(phase) {
+        if cx.absorbed() {
             let q = self.embed_q.forward(q)?;
             self.unembed_out.forward(&read(&q, &latent, &latent)?)
         } else {
@@ -194,8 +194,8 @@ impl IndexedLatentAttention {
         let [latent, rope, keys] = parts(&stored)?;
         let mask = visible(cx, mask, q.dim(2), latent.columns())?;
         let selection = select(iq, &keys.decoded()?, weights, mask.as_ref(), self.top_k)?;
-        let (phase, rope) = (cx.phase(), rope.decoded()?);
-        let y = self.attention.attend(phase, q, q_rope, latent, &rope, mask, Some(&selection))?;
+        let rope = rope.decoded()?;
+        let y = self.attention.attend(cx, q, q_rope, latent, &rope, mask, Some(&selection))?;
         Ok((y, selection))
     }
 }
@@ -241,11 +241,6 @@ fn select(
     // A stable sort, so that ties go to the later column whatever else is stored.
     let best = ops::slice(&mx::argsort_axis(&scores, -1)?, -1, s - top_k, s)?;
     Ok(mx::sort_axis(&best, -1)?)
-}
-
-/// Whether queries go to the latents instead of latents to keys: passes of few tokens.
-fn absorbs(phase: Phase) -> bool {
-    matches!(phase, Phase::Decode | Phase::Verify | Phase::AppendKnown)
 }
 
 /// `mask` as an array; `None` when every column is seen.

@@ -5,7 +5,7 @@ use mlx_rs::{Array, Dtype};
 
 use super::scan::{self, Scanned, idle};
 use crate::cache::Slot;
-use crate::pass::{Pass, Phase};
+use crate::pass::Pass;
 use crate::weights::Loader;
 use crate::{Error, Result, array, ops};
 
@@ -195,7 +195,7 @@ pub fn selective_scan(
 
 /// Whether a pass takes its tokens one by one: then each has the arithmetic of a decode.
 fn stepwise(cx: &Pass<'_>) -> bool {
-    matches!(cx.phase(), Phase::Decode | Phase::Verify | Phase::AppendKnown)
+    cx.phase().is_small()
 }
 
 /// Runs `scan` over inputs [B, L, ..] from the state before, zeros of `shape` at first, and keeps

@@ -3,7 +3,6 @@ use mlx_rs::ops as mx;
 
 use super::linear::narrowed;
 use crate::array::{gather_qmm, quantized_matmul};
-use crate::ops::grouped;
 use crate::pass::Pass;
 use crate::weights::{Loader, Weight};
 use crate::{Dtype, Result, ops};
@@ -41,7 +40,7 @@ impl ExpertLinear {
     /// # Errors
     /// When the shapes do not agree.
     pub fn forward(&self, cx: &Pass<'_>, x: &Array, expert: &Array) -> Result<Array> {
-        let sorted = grouped(cx.phase());
+        let sorted = cx.grouped();
         let y = match &self.weight {
             Weight::Dense { array, kind } => {
                 let rows = alike(x, array)?;

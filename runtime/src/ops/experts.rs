@@ -3,17 +3,8 @@
 use mlx_rs::Array;
 use mlx_rs::ops as mx;
 
-use crate::pass::{Pass, Phase};
+use crate::pass::Pass;
 use crate::{Dtype, Result, array, ops};
-
-/// Whether a pass groups its rows by expert, so that each expert's weights are read once. Passes
-/// of few tokens leave rows in order.
-pub(crate) fn grouped(phase: Phase) -> bool {
-    match phase {
-        Phase::Prompt | Phase::MultiSequencePrompt | Phase::ReadBlock | Phase::Whole => true,
-        Phase::Decode | Phase::Verify | Phase::AppendKnown => false,
-    }
-}
 
 /// Each token once for each of its experts.
 ///
@@ -23,7 +14,7 @@ pub(crate) fn grouped(phase: Phase) -> bool {
 /// # Errors
 /// When the shapes do not agree.
 pub fn dispatch(cx: &Pass<'_>, x: &Array, index: &Array) -> Result<(Array, Array, Array)> {
-    arrange(x, index, grouped(cx.phase()))
+    arrange(x, index, cx.grouped())
 }
 
 fn arrange(x: &Array, index: &Array, grouped: bool) -> Result<(Array, Array, Array)> {
@@ -49,7 +40,7 @@ fn arrange(x: &Array, index: &Array, grouped: bool) -> Result<(Array, Array, Arr
 pub fn collect(cx: &Pass<'_>, index: &Array, y: &Array, place: &Array) -> Result<Array> {
     let [b, l, k] = ops::shape3(index, "chosen experts")?;
     let shape = [b, l, k, y.dim(-1)];
-    if grouped(cx.phase()) {
+    if cx.grouped() {
         ops::reshape(&ops::take(y, place, 0)?, &shape)
     } else {
         ops::reshape(y, &shape)

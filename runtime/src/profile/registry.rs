@@ -101,7 +101,7 @@ impl<'a> Registry<'a> {
         for tier in [Tier::Targeted, Tier::Generic] {
             for family in self.families.iter().filter(|f| f.tier == tier) {
                 if family.model_types.contains(&wanted) {
-                    match (family.accepts)(source) {
+                    match source.config().aside(|| (family.accepts)(source)) {
                         Ok(true) => return Ok(family),
                         Ok(false) => refused.push(family.name),
                         // Another family may take what a graph for one configuration does not.

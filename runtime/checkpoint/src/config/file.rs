@@ -117,6 +117,15 @@ impl ConfigFile {
         unread::unread(&self.json, &self.read.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Asks something whose reads do not count, such as whether a family takes the model.
+    pub fn aside<T>(&self, ask: impl FnOnce() -> T) -> T {
+        let lock = || self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = lock().clone();
+        let answer = ask();
+        *lock() = before;
+        answer
+    }
+
     /// Marks a dotted path and all beneath it as read.
     pub fn mark_read(&self, path: &str) {
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);

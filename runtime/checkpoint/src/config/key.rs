@@ -321,7 +321,22 @@ impl<'a> Reader<'a> {
         if let Found::Null(path) | Found::Value(path, _) = &found {
             self.file.mark_read(path);
         }
+        if let Found::Value(_, value) = &found {
+            self.mark_alike(key, value);
+        }
         found
+    }
+
+    /// Another spelling, or the same under another root, that says the same says nothing more. One
+    /// that says something else stays unread.
+    fn mark_alike(&self, key: &Key<'_>, value: &Value) {
+        let own = [key.name];
+        let paths = if key.paths.is_empty() { &own } else { key.paths };
+        for full in self.roots.iter().flat_map(|root| paths.iter().map(|path| join(root, path))) {
+            if self.file.find(&full) == Some(value) {
+                self.file.mark_read(&full);
+            }
+        }
     }
 
     fn look_up(&self, key: &Key<'_>) -> Found<'a> {

@@ -1,6 +1,9 @@
 use std::collections::BTreeSet;
+use std::fmt;
 
 use serde_json::Value;
+
+use super::json;
 
 /// A key that nobody read.
 #[derive(Debug, Clone, PartialEq)]
@@ -11,6 +14,19 @@ pub struct Unread<'a> {
     pub value: &'a Value,
 }
 
+impl Unread<'_> {
+    /// Its value as JSON, cut after 60 characters.
+    pub fn shown(&self) -> String {
+        json::shortened(self.value)
+    }
+}
+
+impl fmt::Display for Unread<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} = {}", self.path, self.shown())
+    }
+}
+
 /// Keys that say nothing about how a model computes; with all beneath them.
 pub const BENIGN_KEYS: &[&str] = &[
     "_attn_implementation",
@@ -19,27 +35,34 @@ pub const BENIGN_KEYS: &[&str] = &[
     "add_cross_attention",
     "architectures",
     "attention_dropout",
+    "attention_probs_dropout_prob",
     "attn_pdrop",
     "audio_config",
     "audio_token_id",
     "auto_map",
+    "aux_loss_alpha",
     "bad_words_ids",
     "boa_token_id",
     "boi_token_id",
+    "boi_token_index",
     "bos_token_id",
+    "cache_implementation",
     "classifier_dropout",
     "dtype",
     "embd_pdrop",
     "embedding_dropout",
     "eoa_token_id",
     "eoi_token_id",
+    "eoi_token_index",
     "eos_token_id",
+    "ep_size",
     "finetuning_task",
     "gradient_checkpointing",
     "hidden_dropout",
     "hidden_dropout_prob",
     "id2label",
     "image_token_id",
+    "image_token_index",
     "initializer_range",
     "is_decoder",
     "is_encoder_decoder",
@@ -47,6 +70,7 @@ pub const BENIGN_KEYS: &[&str] = &[
     "language",
     "license",
     "mlp_dropout",
+    "mm_tokens_per_image",
     "model_type",
     "output_attentions",
     "output_hidden_states",
@@ -59,6 +83,7 @@ pub const BENIGN_KEYS: &[&str] = &[
     "return_dict",
     "router_aux_loss_coef",
     "router_jitter_noise",
+    "seq_aux",
     "summary_activation",
     "summary_first_dropout",
     "summary_proj_to_labels",
@@ -67,8 +92,8 @@ pub const BENIGN_KEYS: &[&str] = &[
     "task_specific_params",
     "tokenizer_class",
     "torch_dtype",
-    "transformers_version",
     "transformers.js_config",
+    "transformers_version",
     "unsloth_fixed",
     "unsloth_version",
     "use_cache",

@@ -136,6 +136,32 @@ fn keys_that_nobody_read_are_told() {
 }
 
 #[test]
+fn what_says_the_same_elsewhere_is_no_news() {
+    let c = config(
+        r#"{"tie": true, "heads": 4, "theta": 1e4, "rope": {"theta": 1e4}, "base": 5, "old_base": 6,
+            "text_config": {"tie": true, "heads": 8}}"#,
+    );
+    let r = c.under(&["text_config", ""]);
+    // Under another root.
+    r.bool("tie").unwrap();
+    assert_eq!(r.int("heads").unwrap(), Some(8));
+    // In another spelling.
+    r.float(Key::new("t").paths(&["rope.theta", "theta"])).unwrap();
+    r.int(Key::new("b").paths(&["base", "old_base"])).unwrap();
+    let unread: Vec<String> = c.unread().iter().map(ToString::to_string).collect();
+    assert_eq!(unread, ["heads = 4", "old_base = 6"]);
+}
+
+#[test]
+fn a_question_aside_reads_nothing() {
+    let c = config(r#"{"a": 1, "b": 2}"#);
+    c.under(&[""]).int("a").unwrap();
+    assert_eq!(c.aside(|| c.under(&[""]).int("b").unwrap()), Some(2));
+    let unread: Vec<String> = c.unread().iter().map(ToString::to_string).collect();
+    assert_eq!(unread, ["b = 2"]);
+}
+
+#[test]
 fn end_tokens_are_a_union() {
     let c = config(r#"{"eos_token_id": 2, "text_config": {"eos_token_id": [7, 2]}}"#);
     let g = config(r#"{"eos_token_id": [9, 1]}"#);
