@@ -65,7 +65,7 @@ fn cache(model: &Model) -> anyhow::Result<Vec<Value>> {
         let storage = match (size.per_token, size.fixed) {
             (0, 0) => "none".to_owned(),
             (0, _) => "states".to_owned(),
-            _ => model.composition().kv.at(index).key(),
+            _ => model.composition().kv().at(index).key(),
         };
         let mut entry = json!({ "kind": layer.storage() });
         for (name, value) in layer.params() {
