@@ -44,6 +44,7 @@ fn cache_flags_stand_in_the_record() {
         "--max-kv 64",
         "--max-kv 0",
         "--fused-sdpa maybe",
+        "--fused-sdpa always --kv-quant 6",
     ];
     let table: Vec<String> = rows
         .iter()
@@ -68,7 +69,8 @@ fn cache_flags_stand_in_the_record() {
     --paged-kv 0                              composition paged KV block size must be a positive integer
     --max-kv 64                               bf16-max64
     --max-kv 0                                composition max KV window must be a positive integer
-    --fused-sdpa maybe                        error: invalid value 'maybe' for '--fused-sdpa <on|off>': expected on or off
+    --fused-sdpa maybe                        error: invalid value 'maybe' for '--fused-sdpa <on|off|always>': expected on, off or always
+    --fused-sdpa always --kv-quant 6          tiled KV reads: expected 4 or 8 bits, found 6
     "#);
 }
 
