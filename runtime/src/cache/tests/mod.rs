@@ -1,6 +1,7 @@
 //! Storages against an oracle that keeps every key and value and masks by position.
 
 mod both_ways;
+mod composed;
 mod memory;
 mod oracle;
 mod persistence;
