@@ -163,13 +163,19 @@ impl CacheSet {
     /// Forgets the last `n` tokens of every row, on every layer.
     ///
     /// # Errors
-    /// When some layer cannot; then nothing is changed.
+    /// When some layer cannot; then nothing is changed. After an error in the work itself the set is
+    /// unusable.
     pub fn trim(&mut self, n: i32) -> Result<()> {
         self.check()?;
         if !self.can_trim(n) {
             return Err(Error::cache(format!("cannot trim {n} positions")));
         }
-        self.trim_tokens(n)
+        let done = self.trim_tokens(n);
+        if let Err(error) = &done {
+            // Some layers may be shorter already.
+            self.break_off(error.to_string());
+        }
+        done
     }
 
     fn trim_tokens(&mut self, n: i32) -> Result<()> {
