@@ -119,6 +119,7 @@ impl Model {
         Ok(Identity {
             model: self.family().name.to_owned(),
             config: digest("config.json")?,
+            weights: self.source().fingerprint()?,
             tokenizer: digest("tokenizer.json")?,
             namespace: String::new(),
             codecs: state_codecs_of(self.bound()).unwrap_or(&DEFAULT_CODECS).id.to_owned(),

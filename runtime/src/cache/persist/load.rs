@@ -448,6 +448,10 @@ fn check(header: &Header, identity: &Identity, composition: &str) -> Result<(), 
             return Err(Failure::File(Trouble::Foreign { what, expected, found }));
         }
     }
+    if identity.weights != own.weights {
+        let (expected, found) = (identity.weights.clone(), own.weights.clone());
+        return Err(Failure::File(Trouble::Weights { expected, found }));
+    }
     let time = header.time;
     let fits = (0..=MAX_TIME).contains(&time)
         && (1..=MAX_ROWS).contains(&header.pads.len())

@@ -230,6 +230,7 @@ impl Scenario {
         let identity = Identity {
             model: "test".into(),
             config: "0".into(),
+            weights: "1".into(),
             tokenizer: String::new(),
             namespace: String::new(),
             codecs: "default".into(),
