@@ -120,6 +120,12 @@ impl<'a> Pass<'a> {
         if padding.right.iter().any(|&n| n > 0) && !phase.is_prompt() {
             return Err(Error::cache("padding behind is for prompts"));
         }
+        if matches!(phase, Phase::Verify | Phase::AppendKnown)
+            && let Some(most) = caches.max_append_tokens().filter(|&most| most < tokens)
+        {
+            let expected = format!("at most {most}, after which stored tokens are rewritten");
+            return Err(Error::input("tokens of a span", expected, tokens.to_string()));
+        }
         if phase == Phase::Verify {
             caches.arm(tokens);
         }

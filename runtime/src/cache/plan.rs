@@ -449,6 +449,7 @@ impl Recipe {
                     store,
                     codes: codes.clone(),
                     later: later.clone(),
+                    reusable_from: None,
                 })
             }
             Recipe::States => LayerCache::States(StateCache::default()),

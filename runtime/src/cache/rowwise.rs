@@ -113,6 +113,20 @@ impl RowStore {
         Ok((joined, mask))
     }
 
+    /// As [`TokenCache::settle`], each row by itself.
+    pub fn settle(&mut self) -> Result<()> {
+        for row in &mut self.rows {
+            row.cache.settle(&Timeline { time: row.tokens, pads: vec![0] })?;
+        }
+        Ok(())
+    }
+
+    /// As [`TokenCache::max_append`], the least of the rows.
+    pub fn max_append(&self) -> Option<i32> {
+        let one = |row: &Row| row.cache.max_append(&Timeline { time: row.tokens, pads: vec![0] });
+        self.rows.iter().filter_map(one).min()
+    }
+
     pub fn arrays(&self) -> Vec<&Array> {
         self.rows.iter().flat_map(|row| row.cache.arrays()).collect()
     }

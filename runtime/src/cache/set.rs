@@ -86,6 +86,25 @@ impl CacheSet {
         self.arrays().iter().map(|x| x.nbytes()).sum()
     }
 
+    /// Tokens that every row can be given before some layer is rewritten by other codes; `None`: none
+    /// will be. A span that is read as single steps ends there at the latest.
+    pub fn max_append_tokens(&self) -> Option<i32> {
+        self.tokens_layers().filter_map(|cache| cache.max_append(&self.line)).min()
+    }
+
+    /// Fewer tokens than these are not kept for another prompt: some layer was rewritten by other codes
+    /// when it held so many, and a fresh set of fewer holds them as they came. 0 where none was.
+    pub fn reusable_from(&self) -> i32 {
+        self.tokens_layers().filter_map(TokenCache::reusable_from).max().unwrap_or(0)
+    }
+
+    fn tokens_layers(&self) -> impl Iterator<Item = &TokenCache> {
+        self.layers.iter().filter_map(|layer| match layer {
+            LayerCache::Tokens(cache) => Some(cache),
+            LayerCache::States(_) | LayerCache::Nothing => None,
+        })
+    }
+
     /// # Errors
     /// When a pass over this set failed halfway, or one that may be taken back is still open.
     pub(crate) fn check(&self) -> Result<()> {
@@ -219,13 +238,17 @@ impl CacheSet {
                 if whole { cache.commit() } else { cache.rollback(keep)? }
             }
         }
-        if whole {
-            return Ok(());
+        if !whole {
+            let most = keep.iter().copied().max().unwrap_or(0);
+            self.trim_tokens(n - most)?;
+            let shifts: Vec<i32> = keep.iter().map(|k| most - k).collect();
+            self.roll(&shifts, false)?;
         }
-        let most = keep.iter().copied().max().unwrap_or(0);
-        self.trim_tokens(n - most)?;
-        let shifts: Vec<i32> = keep.iter().map(|k| most - k).collect();
-        self.roll(&shifts, false)?;
+        for layer in &mut self.layers {
+            if let LayerCache::Tokens(cache) = layer {
+                cache.settle(&self.line)?;
+            }
+        }
         self.tidy()
     }
 }

@@ -136,7 +136,7 @@ impl TokenCache {
         let time = span.line.time + span.n;
         let (planes, columns) = self.fetch(time)?;
         let read = read(self, &planes, &columns)?;
-        self.convert(time, span)?;
+        self.convert_after(span)?;
         Ok(read)
     }
 
@@ -173,7 +173,7 @@ impl TokenCache {
         let fetched =
             parts.map(|(code, planes)| Stored { code, planes: planes.to_vec() }).collect();
         let mask = masks.mask(&self.kind.rule, &columns, span.line, span.n)?;
-        self.convert(time, span)?;
+        self.convert_after(span)?;
         Ok((fetched, mask))
     }
 

@@ -49,7 +49,9 @@ impl Session {
         let surplus = self.ids.len() - common;
         // A count of tokens fits: the caches refuse more than 2^30.
         let surplus_i32 = i32::try_from(surplus).unwrap_or(i32::MAX);
-        if surplus > 0 && common > 0 && self.caches.can_trim(surplus_i32) {
+        // What was rewritten since is not what a session of that length holds.
+        let fresh = common as i64 >= i64::from(self.caches.reusable_from());
+        if surplus > 0 && common > 0 && fresh && self.caches.can_trim(surplus_i32) {
             self.caches.trim(surplus_i32)?;
             self.ids.truncate(common);
         } else if surplus > 0 {
@@ -130,3 +132,6 @@ impl Model {
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -227,6 +227,10 @@ fn fill(
         _ if matches!(described.store, StoreHeader::Rows { .. }) => {}
         _ => return bad(what, fresh.signature(), &described.signature),
     }
+    if !matches!(described.store, StoreHeader::Rows { .. }) {
+        check_conversion(&fresh, described, line, what)?;
+        cache.reusable_from = described.reusable_from;
+    }
     let rows = line.rows();
     let store = match (&mut cache.store, &described.store) {
         (_, StoreHeader::Rows { rows: described }) => {
@@ -287,6 +291,28 @@ fn fill(
     };
     cache.store = store;
     Ok(())
+}
+
+/// Checks whether and when what is stored was rewritten against the plan's word.
+fn check_conversion(
+    fresh: &TokenCache,
+    described: &TokensHeader,
+    line: &Timeline,
+    what: &str,
+) -> Result<(), Failure> {
+    let start = fresh.later.as_ref().map(|later| later.start);
+    let longest = (0..line.rows()).map(|b| line.tokens(b)).max().unwrap_or(0);
+    let fits = match (start, described.delayed, described.reusable_from) {
+        (Some(start), true, None) => longest < start.max(1),
+        (Some(1..), true, Some(_)) | (Some(1..), false, None) => false,
+        (Some(start @ 1..), false, Some(from)) => (start..=MAX_TIME).contains(&from),
+        (_, _, from) => from.is_none(),
+    };
+    if fits {
+        return Ok(());
+    }
+    let found = format!("{:?} of {longest} tokens", described.reusable_from);
+    bad(what, "a record of when it was rewritten", found)
 }
 
 fn check_times(

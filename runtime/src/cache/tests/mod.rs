@@ -2,6 +2,7 @@
 
 mod both_ways;
 mod composed;
+mod conversion;
 mod memory;
 mod oracle;
 mod persistence;

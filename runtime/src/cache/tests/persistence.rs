@@ -115,7 +115,7 @@ fn a_file_is_refused_by_name() {
     empty: FILE: truncated: expected 24 bytes, found 0
     text: FILE: not a file of caches
     magic only: FILE: truncated: expected 24 bytes, found 8
-    half a header: FILE: truncated: expected 1025 bytes, found 100
+    half a header: FILE: truncated: expected 1067 bytes, found 100
     half the arrays: FILE: truncated: expected 7232 bytes, found 7162
     a bit of the header: FILE: damaged: the header is not what was written
     a bit of an array: FILE: damaged: array 3 is not what was written
