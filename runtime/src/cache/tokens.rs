@@ -75,10 +75,27 @@ pub struct Span<'a> {
     pub phase: Phase,
 }
 
+/// How tokens are added and read, by the method that was called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    /// One token, put in its place and read by the kernel of single steps.
+    Step,
+    /// All at once, in order of time.
+    Window,
+}
+
 impl Span<'_> {
-    /// Whether columns are added one at a time, each in its place.
-    fn single(&self) -> bool {
-        self.phase == Phase::Decode || (self.phase.is_prompt() && self.n == 1)
+    /// The way of the phase. The one token that ends a prompt is a step: mlx-lm reads it so.
+    pub(super) fn way(&self) -> Way {
+        match self.phase {
+            Phase::Decode | Phase::AppendKnown => Way::Step,
+            Phase::Prompt | Phase::MultiSequencePrompt if self.n == 1 => Way::Step,
+            Phase::Prompt
+            | Phase::MultiSequencePrompt
+            | Phase::Verify
+            | Phase::ReadBlock
+            | Phase::Whole => Way::Window,
+        }
     }
 }
 
@@ -96,11 +113,11 @@ impl TokenCache {
     }
 
     /// Stores one array of each kind for the tokens of `span`.
-    pub(super) fn append(&mut self, arrays: &[&Array], span: &Span<'_>) -> Result<()> {
+    pub(super) fn append(&mut self, arrays: &[&Array], span: &Span<'_>, way: Way) -> Result<()> {
         let planes = self.codes.encode(arrays)?;
         match &mut self.store {
             Store::Append(store) => store.append(&planes),
-            Store::Window(store) if span.single() => store.append_one(&planes, span.line),
+            Store::Window(store) if way == Way::Step => store.append_one(&planes, span.line),
             Store::Window(store) => store.append_many(&planes, span.n, span.line),
             Store::Paged(store) => store.append(&planes, span.n, span.line),
             Store::Rows(_) => Err(Error::cache("rows of their own are appended to one by one")),

@@ -11,3 +11,4 @@ mod scenario;
 #[rustfmt::skip]
 mod sinks;
 mod turbo;
+mod ways;
