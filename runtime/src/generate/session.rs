@@ -8,7 +8,7 @@ use super::Model;
 use super::generation::row;
 use crate::cache::{CachePlan, CacheSet, DEFAULT_CODECS, Identity};
 use crate::capabilities::state_codecs_of;
-use crate::graph::{LoadedGraph, TokenPhases};
+use crate::graph::{KNOWN_TOKENS, LoadedGraph, TokenPhases};
 use crate::{Error, Result};
 
 /// Caches that live from one request to the next: what a new prompt shares with the tokens read
@@ -75,13 +75,17 @@ impl Model {
             return self.read_known(&**graph, session, ids);
         }
         let graph = self.graph().autoregressive()?;
-        let read = graph.append_known(&mut session.caches, &row(ids)?);
-        let read = read.and_then(|_| session.caches.eval());
-        match read {
-            Ok(()) => session.ids.extend_from_slice(ids),
-            Err(_) => session.clear(),
+        for part in ids.chunks(KNOWN_TOKENS as usize) {
+            let read = graph.append_known(&mut session.caches, &row(part)?);
+            match read.and_then(|_| session.caches.eval()) {
+                Ok(()) => session.ids.extend_from_slice(part),
+                Err(error) => {
+                    session.clear();
+                    return Err(error);
+                }
+            }
         }
-        read
+        Ok(())
     }
 
     /// Writes a session's caches and tokens to a file.

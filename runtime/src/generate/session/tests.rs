@@ -143,3 +143,54 @@ fn caches_of_other_weights_are_refused() {
     assert!(error.contains("saved with other weights"), "{error}");
     session.clear();
 }
+
+/// Tokens that are known already give what stepping gives, also across a rewrite.
+#[test]
+fn known_tokens_are_read_as_steps() {
+    let _alone = crate::alone();
+    let folder = tempfile::tempdir().unwrap();
+    for (kv, lengths) in [
+        (KvRequest::default(), vec![4, 4, 2]),
+        (affine(Some(8)), vec![4, 1, 4, 1]),
+        (affine(Some(0)), vec![4, 4, 2]),
+    ] {
+        let model = model(folder.path(), 1.0, kv);
+        let (mut known, mut steps) = (model.session(), model.session());
+        read(&model, &mut known, &[1, 2, 3]);
+        read(&model, &mut steps, &[1, 2, 3]);
+        let ids: Vec<u32> = (10..20).collect();
+        let want: Vec<u32> = ids.iter().flat_map(|id| decode(&model, &mut steps, *id)).collect();
+        let row = ops::expand(&from_i32s(&(10..20).collect::<Vec<_>>()), 0).unwrap();
+        let graph = Noted { waves: &model, lengths: std::cell::RefCell::default() };
+        let got = graph.append_known(&mut known.caches, &row).unwrap();
+        assert!(numbers(&got) == want);
+        assert_eq!(*graph.lengths.borrow(), lengths);
+        // A session reads them so.
+        let mut session = model.session();
+        read(&model, &mut session, &[1, 2, 3]);
+        model.append(&mut session, &ids).unwrap();
+        assert_eq!(session.tokens(), steps.tokens());
+        assert_eq!(decode(&model, &mut session, 5), decode(&model, &mut steps, 5));
+    }
+}
+
+/// A model's graph, and how many tokens its passes had.
+struct Noted<'a> {
+    waves: &'a Model,
+    lengths: std::cell::RefCell<Vec<i32>>,
+}
+
+impl Autoregressive for Noted<'_> {
+    fn cache_layers(&self) -> &[CacheLayer] {
+        self.waves.graph().cache_layers()
+    }
+
+    fn hidden(&self, cx: &mut Pass<'_>, ids: &Array) -> Result<Array> {
+        self.lengths.borrow_mut().push(ids.dim(1));
+        self.waves.graph().autoregressive()?.hidden(cx, ids)
+    }
+
+    fn logits(&self, hidden: &Array) -> Result<Array> {
+        Ok(hidden.clone())
+    }
+}
