@@ -137,8 +137,8 @@ impl<'a> Pass<'a> {
             offset: line.offset(),
             line,
             right: padding.right,
+            masks: std::mem::take(&mut caches.masks),
             caches: Some(caches),
-            masks: MaskPool::default(),
             reads: std::iter::repeat_with(|| None).take(slots).collect(),
             advanced: vec![0; slots],
             padding: None,
@@ -204,7 +204,7 @@ impl<'a> Pass<'a> {
         if let Some(real) = self.real_tokens()? {
             flags = ops::logical_and(&flags, &real)?;
         }
-        self.masks = MaskPool::flagged(flags);
+        self.masks.flag(Some(flags));
         Ok(self)
     }
 
@@ -394,6 +394,8 @@ impl<'a> Pass<'a> {
     pub fn finish(mut self) -> Result<()> {
         self.done = true;
         let Some(caches) = self.caches.take() else { return Ok(()) };
+        self.masks.settle(self.line.rows());
+        caches.masks = std::mem::take(&mut self.masks);
         if self.phase == Phase::ReadBlock {
             return Ok(());
         }

@@ -1,5 +1,6 @@
 use mlx_rs::Array;
 
+use super::mask::MaskPool;
 use super::state::StateCache;
 use super::timeline::Timeline;
 use super::tokens::TokenCache;
@@ -22,6 +23,8 @@ pub enum LayerCache {
 pub struct CacheSet {
     pub(crate) layers: Vec<LayerCache>,
     pub(crate) line: Timeline,
+    /// The masks that its layers share, lent to each pass.
+    pub(crate) masks: MaskPool,
     /// Tokens of a pass that may be taken back.
     armed: Option<i32>,
     /// Why the set can no longer be used.
@@ -30,7 +33,13 @@ pub struct CacheSet {
 
 impl CacheSet {
     pub(super) fn new(layers: Vec<LayerCache>) -> Self {
-        CacheSet { layers, line: Timeline::default(), armed: None, broken: None }
+        CacheSet {
+            layers,
+            line: Timeline::default(),
+            masks: MaskPool::default(),
+            armed: None,
+            broken: None,
+        }
     }
 
     /// Layers that keep all positions in one buffer make room for so many at their first append, which

@@ -28,8 +28,12 @@ impl TokenCache {
     ) -> Result<Read> {
         match (span.phase, span.way()) {
             (Phase::AppendKnown, _) => self.append_committed(keys, values, span, masks),
-            (Phase::ReadBlock, _) => self.read_block(keys, values, span),
-            _ if masks.flags().is_some() => self.bidirectional(keys, values, None, span, masks),
+            (Phase::ReadBlock, _) => self.read_block(keys, values, span, masks),
+            _ if masks.flags().is_some() => {
+                let flags = masks.flags().cloned();
+                let flags = flags.ok_or_else(|| Error::cache("a pass without flags"))?;
+                self.append_bidirectional(keys, values, &flags, span, masks)
+            }
             (_, Way::Step) => self.append_decode(keys, values, span, masks),
             (_, Way::Window) => self.append_window(keys, values, span, masks),
         }
@@ -69,7 +73,8 @@ impl TokenCache {
         way: Way,
         masks: &mut MaskPool,
     ) -> Result<Read> {
-        self.append_and_read(keys, values, None, span, way, |cache, planes, columns| {
+        let read = Appended { flags: None, way, masks };
+        self.append_and_read(keys, values, span, read, |cache, planes, columns, masks| {
             let mask = masks.mask(&cache.kind.rule, columns, span.line, span.n)?;
             Ok(cache.read(cache.source(planes)?, mask, way, span.line.rows()))
         })
@@ -87,7 +92,8 @@ impl TokenCache {
         if matches!(self.store, Store::Window(_)) {
             return self.one_by_one(keys, values, span, masks);
         }
-        self.append_and_read(keys, values, None, span, Way::Step, |cache, planes, _| {
+        let read = Appended { flags: None, way: Way::Step, masks };
+        self.append_and_read(keys, values, span, read, |cache, planes, _, masks| {
             cache.each(planes, span, masks)
         })
     }
@@ -102,7 +108,7 @@ impl TokenCache {
     ) -> Result<Read> {
         self.part_rows(span)?;
         if let Store::Rows(store) = &mut self.store {
-            return store.attend(keys, values, None, span);
+            return store.attend(keys, values, None, span, masks);
         }
         let axis = self.kind.axis as i32;
         let mut reads = Vec::with_capacity(span.n as usize);
@@ -112,7 +118,7 @@ impl TokenCache {
             let (k, v) = (ops::slice(keys, axis, i, i + 1)?, ops::slice(values, axis, i, i + 1)?);
             self.append(&[&k, &v], &one, Way::Step)?;
             let (planes, columns) = self.fetch(line.time + 1)?;
-            let mask = masks.mask(&self.kind.rule, &columns, &line, 1)?;
+            let mask = masks.mask_of_step(&self.kind.rule, &columns, &line, 1, i)?;
             reads.push(self.read(self.source(&planes)?, mask, Way::Step, line.rows()));
         }
         self.convert_after(span)?;
@@ -137,28 +143,15 @@ impl TokenCache {
             let found = format!("{:?}", flags.shape());
             return Err(Error::input("flags of tokens", format!("{shape:?}"), found));
         }
-        self.bidirectional(keys, values, Some(flags), span, masks)
-    }
-
-    /// `flags`: others than those of the pass.
-    fn bidirectional(
-        &mut self,
-        keys: &Array,
-        values: &Array,
-        flags: Option<&Array>,
-        span: &Span<'_>,
-        masks: &mut MaskPool,
-    ) -> Result<Read> {
         if span.line.time != 0 {
             return Err(Error::cache(
                 "tokens that see each other both ways come first, and at once",
             ));
         }
-        let own = flags.or(masks.flags()).cloned();
-        let way = Way::Window;
-        self.append_and_read(keys, values, own.as_ref(), span, way, |cache, planes, _| {
+        let read = Appended { flags: Some(flags), way: Way::Window, masks };
+        self.append_and_read(keys, values, span, read, |cache, planes, _, masks| {
             let mask = masks.both_ways(&cache.kind.rule, span.line, span.n, flags)?;
-            Ok(cache.read(cache.source(planes)?, mask, way, span.line.rows()))
+            Ok(cache.read(cache.source(planes)?, mask, Way::Window, span.line.rows()))
         })
     }
 
@@ -166,19 +159,18 @@ impl TokenCache {
         &mut self,
         keys: &Array,
         values: &Array,
-        flags: Option<&Array>,
         span: &Span<'_>,
-        way: Way,
-        read: impl FnOnce(&TokenCache, &[Array], &Columns) -> Result<Read>,
+        Appended { flags, way, masks }: Appended<'_>,
+        read: impl FnOnce(&TokenCache, &[Array], &Columns, &mut MaskPool) -> Result<Read>,
     ) -> Result<Read> {
         self.part_rows(span)?;
         if let Store::Rows(store) = &mut self.store {
-            return store.attend(keys, values, flags, span);
+            return store.attend(keys, values, flags, span, masks);
         }
         self.append(&[keys, values], span, way)?;
         let time = span.line.time + span.n;
         let (planes, columns) = self.fetch(time)?;
-        let read = read(self, &planes, &columns)?;
+        let read = read(self, &planes, &columns, masks)?;
         self.convert_after(span)?;
         Ok(read)
     }
@@ -252,7 +244,7 @@ impl TokenCache {
             let end = at.time + 1;
             let planes = planes::view(planes, self.kind.axis, 0, end)?;
             let columns = Columns::Run { start: 0, end };
-            let mask = masks.mask(&self.kind.rule, &columns, &at, 1)?;
+            let mask = masks.mask_of_step(&self.kind.rule, &columns, &at, 1, i)?;
             reads.push(self.read(self.source(&planes)?, mask, Way::Step, line.rows()));
         }
         Ok(whole(Source::Each(reads), Mask::None))
@@ -260,10 +252,16 @@ impl TokenCache {
 
     /// Reads what is stored and the block's own keys and values, appends nothing; the block sees all
     /// of itself.
-    pub fn read_block(&mut self, keys: &Array, values: &Array, span: &Span<'_>) -> Result<Read> {
+    pub fn read_block(
+        &mut self,
+        keys: &Array,
+        values: &Array,
+        span: &Span<'_>,
+        masks: &mut MaskPool,
+    ) -> Result<Read> {
         self.part_rows(span)?;
         if let Store::Rows(store) = &mut self.store {
-            return store.attend(keys, values, None, span);
+            return store.attend(keys, values, None, span, masks);
         }
         self.block(keys, values, span.line)
     }
@@ -308,6 +306,13 @@ impl TokenCache {
         };
         Ok(whole(Source::Plain { keys, values }, mask))
     }
+}
+
+/// How an append is read: with which flags, which way, and the masks of the set.
+struct Appended<'a> {
+    flags: Option<&'a Array>,
+    way: Way,
+    masks: &'a mut MaskPool,
 }
 
 pub(super) fn whole(source: Source, mask: Mask) -> Read {

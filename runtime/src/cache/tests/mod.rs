@@ -3,6 +3,7 @@
 mod both_ways;
 mod composed;
 mod conversion;
+mod masks;
 mod memory;
 mod oracle;
 mod persistence;
