@@ -11,6 +11,7 @@
 //! hash before a set is made: a file gives all of its caches or none.
 
 mod arrays;
+mod check;
 mod header;
 mod load;
 mod save;

@@ -3,6 +3,7 @@
 mod both_ways;
 mod composed;
 mod conversion;
+mod forged;
 mod masks;
 mod memory;
 mod oracle;

@@ -9,7 +9,7 @@ use crate::cache::{CacheLayer, CachePlan, CacheSet, PlanOptions, Scores, Slot, s
 use crate::composition::{Composition, KvRequest};
 use crate::pass::{Padding, Pass, Phase};
 
-fn identity() -> Identity {
+pub fn identity() -> Identity {
     Identity {
         model: "a model".into(),
         config: "0123".into(),
