@@ -49,6 +49,9 @@ impl<G: Autoregressive + ?Sized> Autoregressive for Box<G> {
     }
 }
 
+/// Tokens of one pass over tokens that are decided already.
+pub const KNOWN_TOKENS: i32 = 4;
+
 /// The phases of an autoregressive graph. All of them are needed: a graph that lacks one is no
 /// autoregressive graph.
 pub trait TokenPhases {
@@ -70,7 +73,8 @@ pub trait TokenPhases {
     /// A pending token and drafts, [B, d + 1], of which [`CacheSet::resolve`] keeps some.
     fn verify(&self, caches: &mut CacheSet, ids: &Array) -> Result<Array>;
 
-    /// Tokens that are decided already, each with the arithmetic of a decode.
+    /// Tokens that are decided already, each with the arithmetic of a decode; in passes of at most
+    /// [`KNOWN_TOKENS`], which end where stored tokens are rewritten.
     fn append_known(&self, caches: &mut CacheSet, ids: &Array) -> Result<Array>;
 
     /// Hidden states to the vocabulary: [B, L, hidden] -> [B, L, vocab].
@@ -100,7 +104,22 @@ impl<G: Autoregressive + ?Sized> TokenPhases for G {
     }
 
     fn append_known(&self, caches: &mut CacheSet, ids: &Array) -> Result<Array> {
-        run(self, caches, Phase::AppendKnown, ids, Padding::default())
+        let phase = Phase::AppendKnown;
+        let tokens = if ids.ndim() == 2 { ids.dim(1) } else { 0 };
+        let mut parts = Vec::new();
+        let mut at = 0;
+        while at < tokens {
+            let most = caches.max_append_tokens().unwrap_or(KNOWN_TOKENS).min(KNOWN_TOKENS);
+            let end = tokens.min(at + most);
+            let part = crate::ops::slice(ids, 1, at, end)?;
+            parts.push(run(self, caches, phase, &part, Padding::default())?);
+            at = end;
+        }
+        match parts.as_slice() {
+            [] => run(self, caches, phase, ids, Padding::default()),
+            [one] => Ok(one.clone()),
+            _ => crate::ops::concat(&parts.iter().collect::<Vec<_>>(), 1),
+        }
     }
 
     fn logits(&self, hidden: &Array) -> Result<Array> {

@@ -139,6 +139,12 @@ impl<'a> Pass<'a> {
         if padding.right.iter().any(|&n| n > 0) && !phase.is_prompt() {
             return Err(Error::cache("padding behind is for prompts"));
         }
+        if matches!(phase, Phase::Verify | Phase::AppendKnown)
+            && let Some(most) = caches.max_append_tokens().filter(|&most| most < tokens)
+        {
+            let expected = format!("at most {most}, after which stored tokens are rewritten");
+            return Err(Error::input("tokens of a span", expected, tokens.to_string()));
+        }
         if phase == Phase::Verify {
             caches.arm(tokens);
         }
@@ -151,8 +157,8 @@ impl<'a> Pass<'a> {
             offset: line.offset(),
             line,
             right: padding.right,
+            masks: std::mem::take(&mut caches.masks),
             caches: Some(caches),
-            masks: MaskPool::default(),
             reads: std::iter::repeat_with(|| None).take(slots).collect(),
             advanced: vec![0; slots],
             padding: None,
@@ -219,7 +225,7 @@ impl<'a> Pass<'a> {
         if let Some(real) = self.real_tokens()? {
             flags = ops::logical_and(&flags, &real)?;
         }
-        self.masks = MaskPool::flagged(flags);
+        self.masks.flag(Some(flags));
         Ok(self)
     }
 
@@ -432,6 +438,8 @@ impl<'a> Pass<'a> {
     pub fn finish(mut self) -> Result<()> {
         self.done = true;
         let Some(caches) = self.caches.take() else { return Ok(()) };
+        self.masks.settle(self.line.rows());
+        caches.masks = std::mem::take(&mut self.masks);
         if self.phase == Phase::ReadBlock {
             return Ok(());
         }

@@ -121,7 +121,9 @@ fn by_head(
     range: (i32, i32),
 ) -> Result<Array> {
     let (rows, heads) = (planes[0].dim(0), planes[0].dim(1));
-    let (m, width) = (x.size() as i32 / (rows * heads * x.dim(-1)).max(1), x.dim(-1));
+    // The axes between key heads and features; all numbers together may be more than an i32 counts.
+    let between = x.shape().get(2..x.ndim().saturating_sub(1)).unwrap_or_default();
+    let (m, width) = (between.iter().product::<i32>(), x.dim(-1));
     let flat = ops::reshape(x, &[rows, heads, m, width])?;
     let mut parts = Vec::with_capacity(rows as usize);
     for row in 0..rows {

@@ -3,7 +3,11 @@ use mlx_rs::Array;
 use super::rule::Rule;
 use super::timeline::Timeline;
 use super::window::HOLE;
-use crate::{Error, Result, array, ops};
+use crate::graph::KNOWN_TOKENS;
+use crate::{Result, array, ops};
+
+/// Bytes of the largest mask that outlives its pass.
+const KEPT: usize = 1 << 16;
 
 /// What the queries of a pass see of the fetched columns.
 #[derive(Debug, Clone)]
@@ -53,23 +57,33 @@ impl Columns {
     }
 }
 
-/// All that a mask is made from, the beginnings of rows aside, which a pass does not change.
+/// All that a mask of a family is made from.
 #[derive(Debug, PartialEq)]
 struct Key {
-    rule: Rule,
     columns: Columns,
-    time: i32,
+    line: Timeline,
     n: i32,
 }
 
-/// The masks of one pass, made when first asked for and shared by its layers.
+/// Masks that are asked for again and again while others are made: those of layers of one rule, at
+/// one place of a span that is read step by step.
+#[derive(Debug, PartialEq)]
+struct Family {
+    rule: Rule,
+    step: i32,
+}
+
+/// The masks of a set of caches, made when first asked for and shared by its layers and passes. A
+/// family has one slot, which its next mask takes, so that nothing grows with what was read.
 #[derive(Debug, Default)]
 pub struct MaskPool {
-    made: Vec<(Key, Array)>,
+    made: Vec<(Family, Key, Array)>,
+    causal: Option<(i32, i32, Array)>,
     /// Masks of the pass in which flagged tokens see each other both ways.
     both: Vec<(Rule, Array)>,
     flags: Option<Array>,
-    causal: Option<(i32, i32, Array)>,
+    /// Those of rows that are read each by itself.
+    rows: Vec<MaskPool>,
 }
 
 impl MaskPool {
@@ -82,21 +96,66 @@ impl MaskPool {
         line: &Timeline,
         n: i32,
     ) -> Result<Mask> {
+        self.mask_of_step(rule, columns, line, n, 0)
+    }
+
+    /// As [`MaskPool::mask`] for place `step` of a span that is read step by step.
+    pub(super) fn mask_of_step(
+        &mut self,
+        rule: &Rule,
+        columns: &Columns,
+        line: &Timeline,
+        n: i32,
+        step: i32,
+    ) -> Result<Mask> {
         if let Some(mask) = plain(rule, columns, line, n) {
             return Ok(mask);
         }
-        let key = Key { rule: rule.clone(), columns: columns.clone(), time: line.time, n };
-        if let Some((_, mask)) = self.made.iter().find(|(known, _)| *known == key) {
+        let family = Family { rule: rule.clone(), step: step % KNOWN_TOKENS };
+        let key = Key { columns: columns.clone(), line: line.clone(), n };
+        let slot = self.made.iter().position(|(known, ..)| *known == family);
+        if let Some((_, known, mask)) = slot.and_then(|slot| self.made.get(slot))
+            && *known == key
+        {
             return Ok(Mask::Array(mask.clone()));
         }
+        if let Some(slot) = slot {
+            self.made.swap_remove(slot);
+        }
         let mask = build(rule, columns, line, n)?;
-        self.made.push((key, mask.clone()));
+        self.made.push((family, key, mask.clone()));
         Ok(Mask::Array(mask))
     }
 
-    /// A pool for a pass in which tokens with a flag, bool [B, L], see each other both ways.
-    pub(crate) fn flagged(flags: Array) -> Self {
-        MaskPool { flags: Some(flags), ..Self::default() }
+    /// Begins a pass in which tokens with a flag, bool [B, L], see each other both ways.
+    pub(crate) fn flag(&mut self, flags: Option<Array>) {
+        self.both.clear();
+        self.flags = flags;
+    }
+
+    /// The masks of row `b`, which is read by itself.
+    pub(super) fn row(&mut self, b: usize) -> &mut MaskPool {
+        if self.rows.len() <= b {
+            self.rows.resize_with(b + 1, MaskPool::default);
+        }
+        // There is one by now.
+        &mut self.rows[b]
+    }
+
+    /// Ends a pass over so many rows. Large masks are those of prompts, which do not come back.
+    pub(crate) fn settle(&mut self, rows: usize) {
+        self.flag(None);
+        self.made.retain(|(_, _, mask)| mask.nbytes() <= KEPT);
+        self.causal.take_if(|(_, _, mask)| mask.nbytes() > KEPT);
+        self.rows.truncate(rows);
+        self.rows.iter_mut().for_each(|row| row.settle(0));
+    }
+
+    /// Masks that it holds.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        let own = self.made.len() + self.both.len() + usize::from(self.causal.is_some());
+        own + self.rows.iter().map(MaskPool::len).sum::<usize>()
     }
 
     /// The flags of the pass.
@@ -104,31 +163,27 @@ impl MaskPool {
         self.flags.as_ref()
     }
 
-    /// The mask for the first `n` columns, in which flagged tokens see each other both ways: those
-    /// of the pass, or of `flags`.
+    /// The mask for the first `n` columns, in which tokens with a flag see each other both ways. In a
+    /// pass with flags these are the pass's, and its layers share the mask.
     pub(super) fn both_ways(
         &mut self,
         rule: &Rule,
         line: &Timeline,
         n: i32,
-        flags: Option<&Array>,
+        flags: &Array,
     ) -> Result<Mask> {
-        let columns = Columns::Run { start: 0, end: n };
-        let build = |flags: &Array| -> Result<Array> {
-            let (queries, keys) = (ops::expand(flags, 2)?, ops::expand(flags, 1)?);
-            let pairs = ops::expand(&ops::logical_and(&queries, &keys)?, 1)?;
-            ops::logical_or(&build(rule, &columns, line, n)?, &pairs)
-        };
-        let own = match (flags, &self.flags) {
-            (Some(flags), _) => return build(flags).map(Mask::Array),
-            (None, Some(own)) => own,
-            (None, None) => return Err(Error::cache("a pass without flags")),
-        };
-        if let Some((_, mask)) = self.both.iter().find(|(known, _)| known == rule) {
+        let shared = self.flags.is_some();
+        let known = self.both.iter().find(|(known, _)| known == rule);
+        if let Some((_, mask)) = known.filter(|_| shared) {
             return Ok(Mask::Array(mask.clone()));
         }
-        let mask = build(own)?;
-        self.both.push((rule.clone(), mask.clone()));
+        let (queries, keys) = (ops::expand(flags, 2)?, ops::expand(flags, 1)?);
+        let pairs = ops::expand(&ops::logical_and(&queries, &keys)?, 1)?;
+        let causal = build(rule, &Columns::Run { start: 0, end: n }, line, n)?;
+        let mask = ops::logical_or(&causal, &pairs)?;
+        if shared {
+            self.both.push((rule.clone(), mask.clone()));
+        }
         Ok(Mask::Array(mask))
     }
 

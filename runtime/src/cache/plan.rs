@@ -13,7 +13,7 @@ use super::tokens::{Conversion, Kind, Store, TokenCache};
 use super::window::WindowStore;
 use crate::array::dtype_bytes;
 use crate::backend::Backend;
-use crate::composition::{AffineKernels, Composition, KvScheme, Start};
+use crate::composition::{AffineKernels, Composition, KV_CONFIG, KvScheme, LayerScheme, Start};
 use crate::graph::Autoregressive;
 use crate::pass::{Padding, Pass, Phase};
 use crate::{Array, Dtype, Error, Result};
@@ -93,6 +93,7 @@ impl CachePlan {
             device: composition.device(),
             tile: tile(layers.len())?,
         };
+        check_named(layers, settings.kv)?;
         Self::resolve(layers, &settings, options)
     }
 
@@ -223,6 +224,23 @@ impl Settings<'static> {
     };
 }
 
+/// A scheme by layers names layers that there are, and such as keep something for each token.
+fn check_named(layers: &[CacheLayer], kv: &KvScheme) -> Result<()> {
+    let KvScheme::AffineLayers { layers: named, .. } = kv else { return Ok(()) };
+    for LayerScheme { layer, .. } in named {
+        let what = || format!("{KV_CONFIG}: layer_idx");
+        let Some(declared) = layers.get(*layer as usize) else {
+            let expected = format!("one of the model's {} caches, from 0 on", layers.len());
+            return Err(Error::input(what(), expected, layer.to_string()));
+        };
+        if matches!(declared.layout().growth, Growth::States | Growth::Nothing) {
+            let found = format!("{layer}, whose storage is {:?}", declared.storage());
+            return Err(Error::input(what(), "a cache that keeps something a token", found));
+        }
+    }
+    Ok(())
+}
+
 /// Positions that are decoded at a time in a model of so many caches.
 fn tile(layers: usize) -> Result<i32> {
     let [each, most] = Backend::current()?.policy().decode_tile;
@@ -280,8 +298,9 @@ fn recipe(
             (plain, Some(Conversion { start, codes: target }))
         }
     };
-    let kv4 =
-        read == Reading::Kv4 && matches!(scheme, KvScheme::Affine { bits: 4, group_size: 64, .. });
+    // Of the scheme of all layers: one by layers has kernels of its own.
+    let kv4 = read == Reading::Kv4
+        && matches!(settings.kv, KvScheme::Affine { bits: 4, group_size: 64, .. });
     let kind = Kind {
         layout,
         axis: layout.states.first().map_or(2, |s| s.axis),
@@ -443,6 +462,7 @@ impl Recipe {
                     store,
                     codes: codes.clone(),
                     later: later.clone(),
+                    reusable_from: None,
                 })
             }
             Recipe::States => LayerCache::States(StateCache::default()),

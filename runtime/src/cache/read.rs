@@ -77,13 +77,18 @@ impl Read {
                     .collect::<Result<_>>()?;
                 ops::concat(&parts.iter().collect::<Vec<_>>(), 2)
             }
-            Source::Rows(rows) => rowwise(rows, q, scores),
+            Source::Rows(rows) => rowwise(rows, masks, q, scores),
         }
     }
 }
 
 /// Each row by its own read; queries without one get zeros.
-fn rowwise(rows: &[(Option<Read>, i32, i32)], q: &Array, scores: Scores<'_>) -> Result<Array> {
+fn rowwise(
+    rows: &[(Option<Read>, i32, i32)],
+    masks: &mut MaskPool,
+    q: &Array,
+    scores: Scores<'_>,
+) -> Result<Array> {
     let l = q.dim(2);
     let mut parts: Vec<Option<Array>> = Vec::with_capacity(rows.len());
     for (b, (read, start, end)) in (0..).zip(rows) {
@@ -92,8 +97,7 @@ fn rowwise(rows: &[(Option<Read>, i32, i32)], q: &Array, scores: Scores<'_>) -> 
             continue;
         };
         let q = ops::slice(&ops::slice(q, 0, b, b + 1)?, 2, *start, *end)?;
-        // Lengths differ, and so do masks.
-        let y = read.attend(&mut MaskPool::default(), &q, scores)?;
+        let y = read.attend(masks.row(b as usize), &q, scores)?;
         parts.push(Some(ops::pad(&y, 2, *start, l - end)?));
     }
     let like = match parts.iter().flatten().next() {

@@ -56,14 +56,14 @@ impl RowStore {
         values: &Array,
         flags: Option<&Array>,
         span: &Span<'_>,
+        masks: &mut MaskPool,
     ) -> Result<Read> {
         let rows = self.each(span, |cache, b, (start, end), own| {
             let row = |x: &Array, axis| ops::slice(&ops::slice(x, 0, b, b + 1)?, axis, start, end);
-            let mut masks = match flags {
-                Some(flags) => MaskPool::flagged(row(flags, 1)?),
-                None => MaskPool::default(),
-            };
-            cache.attend(&row(keys, 2)?, &row(values, 2)?, own, &mut masks)
+            // Lengths differ, and so do masks.
+            let masks = masks.row(b as usize);
+            masks.flag(flags.map(|flags| row(flags, 1)).transpose()?);
+            cache.attend(&row(keys, 2)?, &row(values, 2)?, own, masks)
         })?;
         Ok(whole(Source::Rows(rows), Mask::None))
     }
@@ -84,7 +84,7 @@ impl RowStore {
                 .map(|x| ops::slice(&ops::slice(x, 0, b, b + 1)?, axis as i32, start, end))
                 .collect::<Result<_>>()?;
             let parts: Vec<&Array> = parts.iter().collect();
-            let (stored, _) = cache.store_and_fetch(&parts, own, &mut MaskPool::default())?;
+            let (stored, _) = cache.store_and_fetch(&parts, own, masks.row(b as usize))?;
             stored.iter().map(Stored::decoded).collect::<Result<Vec<_>>>()
         })?;
         let mut joined = Vec::with_capacity(arrays.len());
@@ -111,6 +111,20 @@ impl RowStore {
         let columns = super::mask::Columns::Run { start: 0, end: time };
         let mask = masks.mask(&super::rule::Rule::All, &columns, span.line, span.n)?;
         Ok((joined, mask))
+    }
+
+    /// As [`TokenCache::settle`], each row by itself.
+    pub fn settle(&mut self) -> Result<()> {
+        for row in &mut self.rows {
+            row.cache.settle(&Timeline { time: row.tokens, pads: vec![0] })?;
+        }
+        Ok(())
+    }
+
+    /// As [`TokenCache::max_append`], the least of the rows.
+    pub fn max_append(&self) -> Option<i32> {
+        let one = |row: &Row| row.cache.max_append(&Timeline { time: row.tokens, pads: vec![0] });
+        self.rows.iter().filter_map(one).min()
     }
 
     pub fn arrays(&self) -> Vec<&Array> {

@@ -1,5 +1,6 @@
 use mlx_rs::Array;
 
+use super::mask::MaskPool;
 use super::state::StateCache;
 use super::timeline::Timeline;
 use super::tokens::TokenCache;
@@ -22,6 +23,8 @@ pub enum LayerCache {
 pub struct CacheSet {
     pub(crate) layers: Vec<LayerCache>,
     pub(crate) line: Timeline,
+    /// The masks that its layers share, lent to each pass.
+    pub(crate) masks: MaskPool,
     /// Tokens of a pass that may be taken back.
     armed: Option<i32>,
     /// Why the set can no longer be used.
@@ -30,7 +33,13 @@ pub struct CacheSet {
 
 impl CacheSet {
     pub(super) fn new(layers: Vec<LayerCache>) -> Self {
-        CacheSet { layers, line: Timeline::default(), armed: None, broken: None }
+        CacheSet {
+            layers,
+            line: Timeline::default(),
+            masks: MaskPool::default(),
+            armed: None,
+            broken: None,
+        }
     }
 
     /// Layers that keep all positions in one buffer make room for so many at their first append, which
@@ -84,6 +93,25 @@ impl CacheSet {
     /// Bytes of all buffers, room to grow included.
     pub fn bytes(&self) -> usize {
         self.arrays().iter().map(|x| x.nbytes()).sum()
+    }
+
+    /// Tokens that every row can be given before some layer is rewritten by other codes; `None`: none
+    /// will be. A span that is read as single steps ends there at the latest.
+    pub fn max_append_tokens(&self) -> Option<i32> {
+        self.tokens_layers().filter_map(|cache| cache.max_append(&self.line)).min()
+    }
+
+    /// Fewer tokens than these are not kept for another prompt: some layer was rewritten by other codes
+    /// when it held so many, and a fresh set of fewer holds them as they came. 0 where none was.
+    pub fn reusable_from(&self) -> i32 {
+        self.tokens_layers().filter_map(TokenCache::reusable_from).max().unwrap_or(0)
+    }
+
+    fn tokens_layers(&self) -> impl Iterator<Item = &TokenCache> {
+        self.layers.iter().filter_map(|layer| match layer {
+            LayerCache::Tokens(cache) => Some(cache),
+            LayerCache::States(_) | LayerCache::Nothing => None,
+        })
     }
 
     /// # Errors
@@ -163,13 +191,19 @@ impl CacheSet {
     /// Forgets the last `n` tokens of every row, on every layer.
     ///
     /// # Errors
-    /// When some layer cannot; then nothing is changed.
+    /// When some layer cannot; then nothing is changed. After an error in the work itself the set is
+    /// unusable.
     pub fn trim(&mut self, n: i32) -> Result<()> {
         self.check()?;
         if !self.can_trim(n) {
             return Err(Error::cache(format!("cannot trim {n} positions")));
         }
-        self.trim_tokens(n)
+        let done = self.trim_tokens(n);
+        if let Err(error) = &done {
+            // Some layers may be shorter already.
+            self.break_off(error.to_string());
+        }
+        done
     }
 
     fn trim_tokens(&mut self, n: i32) -> Result<()> {
@@ -213,13 +247,17 @@ impl CacheSet {
                 if whole { cache.commit() } else { cache.rollback(keep)? }
             }
         }
-        if whole {
-            return Ok(());
+        if !whole {
+            let most = keep.iter().copied().max().unwrap_or(0);
+            self.trim_tokens(n - most)?;
+            let shifts: Vec<i32> = keep.iter().map(|k| most - k).collect();
+            self.roll(&shifts, false)?;
         }
-        let most = keep.iter().copied().max().unwrap_or(0);
-        self.trim_tokens(n - most)?;
-        let shifts: Vec<i32> = keep.iter().map(|k| most - k).collect();
-        self.roll(&shifts, false)?;
+        for layer in &mut self.layers {
+            if let LayerCache::Tokens(cache) = layer {
+                cache.settle(&self.line)?;
+            }
+        }
         self.tidy()
     }
 }

@@ -9,9 +9,9 @@ use super::mask::{Columns, Mask, MaskPool};
 use super::planes;
 use super::read::{Read, Source, Stored};
 use super::timeline::Timeline;
-use super::tokens::{Span, Store, TokenCache};
+use super::tokens::{Span, Store, TokenCache, Way};
 use crate::pass::Phase;
-use crate::{Error, Result};
+use crate::{Error, Result, ops};
 
 /// Positions that are decoded at a time for several queries.
 const WINDOW_TILE: i32 = 1024;
@@ -26,12 +26,16 @@ impl TokenCache {
         span: &Span<'_>,
         masks: &mut MaskPool,
     ) -> Result<Read> {
-        match span.phase {
-            Phase::Decode => self.append_decode(keys, values, span, masks),
-            Phase::AppendKnown => self.append_committed(keys, values, span, masks),
-            Phase::ReadBlock => self.read_block(keys, values, span),
-            _ if masks.flags().is_some() => self.bidirectional(keys, values, None, span, masks),
-            _ => self.append_window(keys, values, span, masks),
+        match (span.phase, span.way()) {
+            (Phase::AppendKnown, _) => self.append_committed(keys, values, span, masks),
+            (Phase::ReadBlock, _) => self.read_block(keys, values, span, masks),
+            _ if masks.flags().is_some() => {
+                let flags = masks.flags().cloned();
+                let flags = flags.ok_or_else(|| Error::cache("a pass without flags"))?;
+                self.append_bidirectional(keys, values, &flags, span, masks)
+            }
+            (_, Way::Step) => self.append_decode(keys, values, span, masks),
+            (_, Way::Window) => self.append_window(keys, values, span, masks),
         }
     }
 
@@ -44,10 +48,13 @@ impl TokenCache {
         span: &Span<'_>,
         masks: &mut MaskPool,
     ) -> Result<Read> {
-        self.append_window(keys, values, span, masks)
+        if span.n != 1 {
+            return Err(Error::cache(format!("a step of {} tokens", span.n)));
+        }
+        self.causal(keys, values, span, Way::Step, masks)
     }
 
-    /// Appends several tokens a row; each sees what is stored and those up to itself.
+    /// Appends tokens, so many a row; each sees what is stored and those up to itself.
     pub fn append_window(
         &mut self,
         keys: &Array,
@@ -55,9 +62,21 @@ impl TokenCache {
         span: &Span<'_>,
         masks: &mut MaskPool,
     ) -> Result<Read> {
-        self.append_and_read(keys, values, None, span, |cache, planes, columns| {
+        self.causal(keys, values, span, Way::Window, masks)
+    }
+
+    fn causal(
+        &mut self,
+        keys: &Array,
+        values: &Array,
+        span: &Span<'_>,
+        way: Way,
+        masks: &mut MaskPool,
+    ) -> Result<Read> {
+        let read = Appended { flags: None, way, masks };
+        self.append_and_read(keys, values, span, read, |cache, planes, columns, masks| {
             let mask = masks.mask(&cache.kind.rule, columns, span.line, span.n)?;
-            Ok(cache.read(cache.source(planes)?, mask, span.n, span.line.rows()))
+            Ok(cache.read(cache.source(planes)?, mask, way, span.line.rows()))
         })
     }
 
@@ -70,12 +89,40 @@ impl TokenCache {
         span: &Span<'_>,
         masks: &mut MaskPool,
     ) -> Result<Read> {
-        if span.n == 1 {
-            return self.append_decode(keys, values, span, masks);
+        if matches!(self.store, Store::Window(_)) {
+            return self.one_by_one(keys, values, span, masks);
         }
-        self.append_and_read(keys, values, None, span, |cache, planes, columns| {
-            cache.each(planes, columns, span, masks)
+        let read = Appended { flags: None, way: Way::Step, masks };
+        self.append_and_read(keys, values, span, read, |cache, planes, _, masks| {
+            cache.each(planes, span, masks)
         })
+    }
+
+    /// A step a token: in a ring each is read in the order in which it finds the others.
+    fn one_by_one(
+        &mut self,
+        keys: &Array,
+        values: &Array,
+        span: &Span<'_>,
+        masks: &mut MaskPool,
+    ) -> Result<Read> {
+        self.part_rows(span)?;
+        if let Store::Rows(store) = &mut self.store {
+            return store.attend(keys, values, None, span, masks);
+        }
+        let axis = self.kind.axis as i32;
+        let mut reads = Vec::with_capacity(span.n as usize);
+        for i in 0..span.n {
+            let line = Timeline { time: span.line.time + i, pads: span.line.pads.clone() };
+            let one = Span { line: &line, right: &[], n: 1, phase: span.phase };
+            let (k, v) = (ops::slice(keys, axis, i, i + 1)?, ops::slice(values, axis, i, i + 1)?);
+            self.append(&[&k, &v], &one, Way::Step)?;
+            let (planes, columns) = self.fetch(line.time + 1)?;
+            let mask = masks.mask_of_step(&self.kind.rule, &columns, &line, 1, i)?;
+            reads.push(self.read(self.source(&planes)?, mask, Way::Step, line.rows()));
+        }
+        self.convert_after(span)?;
+        Ok(whole(Source::Each(reads), Mask::None))
     }
 
     /// Appends the first tokens of a set: as [`TokenCache::append_window`], but those with a flag,
@@ -96,27 +143,15 @@ impl TokenCache {
             let found = format!("{:?}", flags.shape());
             return Err(Error::input("flags of tokens", format!("{shape:?}"), found));
         }
-        self.bidirectional(keys, values, Some(flags), span, masks)
-    }
-
-    /// `flags`: others than those of the pass.
-    fn bidirectional(
-        &mut self,
-        keys: &Array,
-        values: &Array,
-        flags: Option<&Array>,
-        span: &Span<'_>,
-        masks: &mut MaskPool,
-    ) -> Result<Read> {
         if span.line.time != 0 {
             return Err(Error::cache(
                 "tokens that see each other both ways come first, and at once",
             ));
         }
-        let own = flags.or(masks.flags()).cloned();
-        self.append_and_read(keys, values, own.as_ref(), span, |cache, planes, _| {
+        let read = Appended { flags: Some(flags), way: Way::Window, masks };
+        self.append_and_read(keys, values, span, read, |cache, planes, _, masks| {
             let mask = masks.both_ways(&cache.kind.rule, span.line, span.n, flags)?;
-            Ok(cache.read(cache.source(planes)?, mask, span.n, span.line.rows()))
+            Ok(cache.read(cache.source(planes)?, mask, Way::Window, span.line.rows()))
         })
     }
 
@@ -124,33 +159,33 @@ impl TokenCache {
         &mut self,
         keys: &Array,
         values: &Array,
-        flags: Option<&Array>,
         span: &Span<'_>,
-        read: impl FnOnce(&TokenCache, &[Array], &Columns) -> Result<Read>,
+        Appended { flags, way, masks }: Appended<'_>,
+        read: impl FnOnce(&TokenCache, &[Array], &Columns, &mut MaskPool) -> Result<Read>,
     ) -> Result<Read> {
         self.part_rows(span)?;
         if let Store::Rows(store) = &mut self.store {
-            return store.attend(keys, values, flags, span);
+            return store.attend(keys, values, flags, span, masks);
         }
-        self.append(&[keys, values], span)?;
+        self.append(&[keys, values], span, way)?;
         let time = span.line.time + span.n;
         let (planes, columns) = self.fetch(time)?;
-        let read = read(self, &planes, &columns)?;
-        self.convert(time, span)?;
+        let read = read(self, &planes, &columns, masks)?;
+        self.convert_after(span)?;
         Ok(read)
     }
 
-    fn read(&self, source: Source, mask: Mask, n: i32, rows: usize) -> Read {
+    fn read(&self, source: Source, mask: Mask, way: Way, rows: usize) -> Read {
         let [alone, several] = &self.kind.kernels;
         let kernels = if rows == 1 { alone } else { several };
-        let kernel = match &mask {
+        let coded = matches!(source, Source::Coded { .. });
+        let kernel = match (way, &mask) {
+            (Way::Step, _) if coded => Kernel::Tiled(self.kind.decode_tile),
             // Several queries weigh more than a tile does: tiles are few for them.
-            _ if matches!(source, Source::Coded { .. }) => {
-                Kernel::Tiled(if n == 1 { self.kind.decode_tile } else { WINDOW_TILE })
-            }
-            _ if n == 1 => kernels.decode,
-            Mask::None | Mask::Causal => kernels.window,
-            Mask::Array(_) => kernels.masked,
+            (Way::Window, _) if coded => Kernel::Tiled(WINDOW_TILE),
+            (Way::Step, _) => kernels.decode,
+            (Way::Window, Mask::None | Mask::Causal) => kernels.window,
+            (Way::Window, Mask::Array(_)) => kernels.masked,
         };
         Read { source, mask, kernel }
     }
@@ -166,14 +201,19 @@ impl TokenCache {
         if let Store::Rows(store) = &mut self.store {
             return store.store_and_fetch(arrays, span, masks);
         }
-        self.append(arrays, span)?;
+        // Several known tokens are fetched at once: all that the first of them sees has to stay.
+        let way = match span.phase {
+            Phase::AppendKnown if span.n > 1 => Way::Window,
+            _ => span.way(),
+        };
+        self.append(arrays, span, way)?;
         let time = span.line.time + span.n;
         let (planes, columns) = self.fetch(time)?;
         let parts = self.codes.split(&planes)?.into_iter();
         let fetched =
             parts.map(|(code, planes)| Stored { code, planes: planes.to_vec() }).collect();
         let mask = masks.mask(&self.kind.rule, &columns, span.line, span.n)?;
-        self.convert(time, span)?;
+        self.convert_after(span)?;
         Ok((fetched, mask))
     }
 
@@ -196,44 +236,32 @@ impl TokenCache {
     }
 
     /// A read a query, each of its own prefix, with the arithmetic of single steps.
-    fn each(
-        &self,
-        planes: &[Array],
-        columns: &Columns,
-        span: &Span<'_>,
-        masks: &mut MaskPool,
-    ) -> Result<Read> {
-        let (line, n, rule) = (span.line, span.n, &self.kind.rule);
-        let total = planes.first().map_or(0, |p| p.dim(self.kind.axis as i32));
-        let mut reads = Vec::with_capacity(n as usize);
-        for i in 0..n {
-            let end = total - n + i + 1;
+    fn each(&self, planes: &[Array], span: &Span<'_>, masks: &mut MaskPool) -> Result<Read> {
+        let line = span.line;
+        let mut reads = Vec::with_capacity(span.n as usize);
+        for i in 0..span.n {
             let at = Timeline { time: line.time + i, pads: line.pads.clone() };
-            // Columns are in order of time here; those out of sight are cut off in front.
-            let (start, columns) = match columns {
-                Columns::Run { start, .. } => {
-                    let first = (*start..at.time)
-                        .find(|&t| at.pads.iter().any(|p| rule.sees(at.time - p, t - p)))
-                        .unwrap_or(at.time);
-                    (first - start, Columns::Run { start: first, end: at.time + 1 })
-                }
-                Columns::List(times) => {
-                    (0, Columns::of(times.get(..end as usize).unwrap_or_default()))
-                }
-            };
-            let planes = planes::view(planes, self.kind.axis, start, end)?;
-            let mask = masks.mask(rule, &columns, &at, 1)?;
-            reads.push(self.read(self.source(&planes)?, mask, 1, line.rows()));
+            let end = at.time + 1;
+            let planes = planes::view(planes, self.kind.axis, 0, end)?;
+            let columns = Columns::Run { start: 0, end };
+            let mask = masks.mask_of_step(&self.kind.rule, &columns, &at, 1, i)?;
+            reads.push(self.read(self.source(&planes)?, mask, Way::Step, line.rows()));
         }
         Ok(whole(Source::Each(reads), Mask::None))
     }
 
     /// Reads what is stored and the block's own keys and values, appends nothing; the block sees all
     /// of itself.
-    pub fn read_block(&mut self, keys: &Array, values: &Array, span: &Span<'_>) -> Result<Read> {
+    pub fn read_block(
+        &mut self,
+        keys: &Array,
+        values: &Array,
+        span: &Span<'_>,
+        masks: &mut MaskPool,
+    ) -> Result<Read> {
         self.part_rows(span)?;
         if let Store::Rows(store) = &mut self.store {
-            return store.attend(keys, values, None, span);
+            return store.attend(keys, values, None, span, masks);
         }
         self.block(keys, values, span.line)
     }
@@ -278,6 +306,13 @@ impl TokenCache {
         };
         Ok(whole(Source::Plain { keys, values }, mask))
     }
+}
+
+/// How an append is read: with which flags, which way, and the masks of the set.
+struct Appended<'a> {
+    flags: Option<&'a Array>,
+    way: Way,
+    masks: &'a mut MaskPool,
 }
 
 pub(super) fn whole(source: Source, mask: Mask) -> Read {

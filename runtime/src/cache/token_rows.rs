@@ -68,6 +68,7 @@ impl TokenCache {
             self.store = Store::Rows(apart);
             return self.join_rows();
         }
+        self.reusable_from = self.reusable_from.max(other.reusable_from);
         let axis = self.kind.axis;
         let time = own.time.max(others.time);
         let (own_rows, other_rows) = (own.rows() as i32, others.rows() as i32);

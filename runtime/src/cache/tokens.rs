@@ -57,6 +57,9 @@ pub struct TokenCache {
     pub(super) store: Store,
     pub(super) codes: Codes,
     pub(super) later: Option<Conversion>,
+    /// Positions that were rewritten by other codes, all at once and some way in: whoever keeps fewer
+    /// of them holds what no cache of that length does.
+    pub(super) reusable_from: Option<i32>,
 }
 
 /// Where a pass stands: columns before it, and the padding behind its tokens.
@@ -72,10 +75,27 @@ pub struct Span<'a> {
     pub phase: Phase,
 }
 
+/// How tokens are added and read, by the method that was called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    /// One token, put in its place and read by the kernel of single steps.
+    Step,
+    /// All at once, in order of time.
+    Window,
+}
+
 impl Span<'_> {
-    /// Whether columns are added one at a time, each in its place.
-    fn single(&self) -> bool {
-        self.phase == Phase::Decode || (self.phase.is_prompt() && self.n == 1)
+    /// The way of the phase. The one token that ends a prompt is a step: mlx-lm reads it so.
+    pub(super) fn way(&self) -> Way {
+        match self.phase {
+            Phase::Decode | Phase::AppendKnown => Way::Step,
+            Phase::Prompt | Phase::MultiSequencePrompt if self.n == 1 => Way::Step,
+            Phase::Prompt
+            | Phase::MultiSequencePrompt
+            | Phase::Verify
+            | Phase::ReadBlock
+            | Phase::Whole => Way::Window,
+        }
     }
 }
 
@@ -93,11 +113,11 @@ impl TokenCache {
     }
 
     /// Stores one array of each kind for the tokens of `span`.
-    pub(super) fn append(&mut self, arrays: &[&Array], span: &Span<'_>) -> Result<()> {
+    pub(super) fn append(&mut self, arrays: &[&Array], span: &Span<'_>, way: Way) -> Result<()> {
         let planes = self.codes.encode(arrays)?;
         match &mut self.store {
             Store::Append(store) => store.append(&planes),
-            Store::Window(store) if span.single() => store.append_one(&planes, span.line),
+            Store::Window(store) if way == Way::Step => store.append_one(&planes, span.line),
             Store::Window(store) => store.append_many(&planes, span.n, span.line),
             Store::Paged(store) => store.append(&planes, span.n, span.line),
             Store::Rows(_) => Err(Error::cache("rows of their own are appended to one by one")),
@@ -115,10 +135,32 @@ impl TokenCache {
         })
     }
 
+    /// Ends an append: columns that stay are rewritten where it is time to.
+    pub(super) fn convert_after(&mut self, span: &Span<'_>) -> Result<()> {
+        // Those that may be taken back wait until they are kept.
+        if self.later.is_none() || span.phase == Phase::Verify {
+            return Ok(());
+        }
+        let time = span.line.time + span.n;
+        self.convert(&Timeline { time, pads: span.line.pads.clone() })
+    }
+
+    /// Ends a span of which these columns were kept: what is long enough is rewritten, each row when it
+    /// is.
+    pub(super) fn settle(&mut self, line: &Timeline) -> Result<()> {
+        if self.later.is_some() && line.common_pad().is_none() {
+            self.store = Store::Rows(self.apart(line)?);
+        }
+        match &mut self.store {
+            Store::Rows(store) => store.settle(),
+            _ => self.convert(line),
+        }
+    }
+
     /// Rewrites all columns by the codes that take over, once.
-    pub(super) fn convert(&mut self, time: i32, span: &Span<'_>) -> Result<()> {
+    fn convert(&mut self, line: &Timeline) -> Result<()> {
         // All rows are equally long here, or none is to be rewritten.
-        let end = time - span.line.common_pad().unwrap_or(time);
+        let end = line.common_pad().map_or(0, |pad| line.time - pad);
         if end <= 0 || self.later.as_ref().is_none_or(|later| end < later.start) {
             return Ok(());
         }
@@ -147,9 +189,31 @@ impl TokenCache {
             }
             Store::Rows(_) => {}
         }
+        if later.start > 0 {
+            self.reusable_from = Some(end);
+        }
         self.codes = later.codes;
         mlx_rs::memory::clear_cache()?;
         Ok(())
+    }
+
+    /// Tokens that every row can be given before its columns are rewritten, at least one; `None`: none
+    /// will be.
+    pub(super) fn max_append(&self, line: &Timeline) -> Option<i32> {
+        if let Store::Rows(store) = &self.store {
+            return store.max_append();
+        }
+        let start = self.later.as_ref()?.start.max(1);
+        let longest = (0..line.rows()).map(|b| line.tokens(b)).max().unwrap_or(0);
+        Some((start - longest.max(0)).max(1))
+    }
+
+    /// The least number of positions that may be kept for another prompt.
+    pub(super) fn reusable_from(&self) -> Option<i32> {
+        match &self.store {
+            Store::Rows(store) => store.rows.iter().filter_map(|r| r.cache.reusable_from()).max(),
+            _ => self.reusable_from,
+        }
     }
 
     /// The stable name of what is stored and how: caches of one signature hold alike.

@@ -62,9 +62,9 @@ pub(super) struct CompositionArgs {
     /// Convert after the append that reaches so many tokens, instead of from the first one on
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub quantized_kv_start: Option<i64>,
-    /// Read them in tiles or whole
-    #[arg(long, value_name = "on|off", value_parser = switch)]
-    pub fused_sdpa: Option<bool>,
+    /// Read them in tiles or whole; always: in tiles under any mask
+    #[arg(long, value_name = "on|off|always", value_parser = fused)]
+    pub fused_sdpa: Option<Fused>,
     /// Keep them in pages of so many tokens
     #[arg(long, value_name = "BLOCK", num_args = 0..=1, default_missing_value = "256", allow_negative_numbers = true)]
     pub paged_kv: Option<i64>,
@@ -113,11 +113,20 @@ fn scheme(text: &str) -> Result<KvQuant, String> {
     })
 }
 
-fn switch(text: &str) -> Result<bool, String> {
+/// When quantised keys and values are read in tiles.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fused {
+    On,
+    Off,
+    Always,
+}
+
+fn fused(text: &str) -> Result<Fused, String> {
     match text {
-        "on" => Ok(true),
-        "off" => Ok(false),
-        _ => Err("expected on or off".into()),
+        "on" => Ok(Fused::On),
+        "off" => Ok(Fused::Off),
+        "always" => Ok(Fused::Always),
+        _ => Err("expected on, off or always".into()),
     }
 }
 
@@ -154,7 +163,8 @@ impl CompositionArgs {
                 quantized_kv_start: self.quantized_kv_start,
                 // Bits alone mean all tokens; a start means the reference's order.
                 immediate: matches!(scheme, KvOverride::Bits(_)),
-                fused_sdpa: self.fused_sdpa,
+                fused_sdpa: self.fused_sdpa.map(|fused| fused != Fused::Off),
+                tiled: self.fused_sdpa == Some(Fused::Always),
                 need_config: true,
             },
             paged_kv: (self.paged_kv.is_some() || self.paged_direct).then_some(PagingRequest {

@@ -51,6 +51,7 @@ fn cache_flags_stand_in_the_record() {
         "--fused-sdpa on",
         "--kv-quant turbo --fused-sdpa off",
         "--quantized-kv-start 10",
+        "--fused-sdpa always --kv-quant 6",
     ];
     let table: Vec<String> = rows
         .iter()
@@ -75,10 +76,11 @@ fn cache_flags_stand_in_the_record() {
     --paged-kv 0                              composition paged KV block size must be a positive integer
     --max-kv 64                               bf16-max64
     --max-kv 0                                composition max KV window must be a positive integer
-    --fused-sdpa maybe                        error: invalid value 'maybe' for '--fused-sdpa <on|off>': expected on or off
+    --fused-sdpa maybe                        error: invalid value 'maybe' for '--fused-sdpa <on|off|always>': expected on, off or always
     --fused-sdpa on                           --fused-sdpa goes with --kv-quant config or a number of bits; found off
     --kv-quant turbo --fused-sdpa off         --fused-sdpa goes with --kv-quant config or a number of bits; found turbo
     --quantized-kv-start 10                   --quantized-kv-start goes with a scheme of --kv-quant; found off
+    --fused-sdpa always --kv-quant 6          tiled KV reads: expected 4 or 8 bits, found 6
     "#);
 }
 

@@ -1,11 +1,11 @@
 use std::path::Path;
 
-use super::LayerScheme;
 use super::kv::check_groups;
+use super::{KvRequest, LayerScheme};
 use crate::{Error, Result};
 
 /// The file of a model folder that names the scheme of each layer.
-const FILE: &str = "kv_config.json";
+pub(crate) const FILE: &str = "kv_config.json";
 
 /// One entry of the file; other keys are the business of others.
 #[derive(serde::Deserialize)]
@@ -15,12 +15,16 @@ struct Entry {
     group_size: u32,
 }
 
-/// What `kv_config.json` says of keys and values, by cache; nothing where there is none.
+/// What `kv_config.json` says of keys and values, by cache; nothing where there is none, or where the
+/// request does not ask for it.
 ///
 /// # Errors
 /// The file cannot be read, is no list of entries, names a cache twice, or names bits or groups that
 /// there are none of.
-pub fn kv_config(folder: &Path) -> Result<Vec<LayerScheme>> {
+pub fn kv_config(folder: &Path, request: &KvRequest) -> Result<Vec<LayerScheme>> {
+    if !request.reads_config() {
+        return Ok(Vec::new());
+    }
     let file = folder.join(FILE);
     let text = match std::fs::read(&file) {
         Ok(text) => text,

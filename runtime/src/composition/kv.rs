@@ -64,25 +64,31 @@ impl TurboBits {
     /// # Errors
     /// When the text is not of that form or the bits are none of the codec's.
     pub fn parse(text: &str) -> Result<TurboBits> {
-        let wrong = || {
-            Error::Composition(format!(
-                "turbo spec {text:?}: expected turbo or turbo:k<b>v<b> with keys of 2, 4, 5 or 8 \
-                 bits and values of 2, 3, 4, 5 or 8"
-            ))
-        };
+        let wrong = || Self::wrong(text);
         if text == "turbo" {
             return Ok(TurboBits { keys: 8, values: 3 });
         }
         let bits = text.strip_prefix("turbo:k").and_then(|rest| rest.split_once('v'));
         let (keys, values) = bits.ok_or_else(wrong)?;
-        let one = |text: &str, allowed: &[u32]| match text.as_bytes() {
-            [digit] => Some(u32::from(digit.wrapping_sub(b'0'))).filter(|b| allowed.contains(b)),
+        let one = |text: &str| match text.as_bytes() {
+            [digit @ b'0'..=b'9'] => Some(u32::from(digit - b'0')),
             _ => None,
         };
-        match (one(keys, &[2, 4, 5, 8]), one(values, &[2, 3, 4, 5, 8])) {
-            (Some(keys), Some(values)) => Ok(TurboBits { keys, values }),
-            _ => Err(wrong()),
-        }
+        let (Some(keys), Some(values)) = (one(keys), one(values)) else { return Err(wrong()) };
+        let bits = TurboBits { keys, values };
+        if bits.exist() { Ok(bits) } else { Err(wrong()) }
+    }
+
+    /// Whether the codec has these bits.
+    fn exist(self) -> bool {
+        matches!(self.keys, 2 | 4 | 5 | 8) && matches!(self.values, 2 | 3 | 4 | 5 | 8)
+    }
+
+    fn wrong(text: &str) -> Error {
+        Error::Composition(format!(
+            "turbo spec {text:?}: expected turbo or turbo:k<b>v<b> with keys of 2, 4, 5 or 8 bits \
+             and values of 2, 3, 4, 5 or 8"
+        ))
     }
 }
 
@@ -220,11 +226,18 @@ pub struct KvRequest {
     pub immediate: bool,
     /// Reads in tiles (on) or whole (off); absent: as the scheme has it.
     pub fused_sdpa: Option<bool>,
+    /// Windows in tiles also where they have a mask of their own.
+    pub tiled: bool,
     /// Whether [`KvOverride::Config`] without a `kv_config.json` is an error.
     pub need_config: bool,
 }
 
 impl KvRequest {
+    /// Whether the model's `kv_config.json` has a say.
+    pub fn reads_config(&self) -> bool {
+        self.turbo.is_none() && self.scheme == KvOverride::Config
+    }
+
     /// The scheme, given the layers of the model's `kv_config.json`.
     pub(super) fn resolve(&self, config: &[LayerScheme]) -> Result<KvScheme> {
         let start = match self.quantized_kv_start {
@@ -240,10 +253,18 @@ impl KvRequest {
                 "a KV group size goes with uniform bits, not with config or turbo".into(),
             ));
         }
-        if let Some(TurboBits { keys, values }) = self.turbo {
+        if let Some(bits) = self.turbo {
+            let TurboBits { keys, values } = bits;
+            if !bits.exist() {
+                return Err(TurboBits::wrong(&format!("turbo:k{keys}v{values}")));
+            }
             return Ok(KvScheme::Turbo { k_bits: keys, v_bits: values, start });
         }
+        if self.tiled && self.fused_sdpa == Some(false) {
+            return Err(Error::Composition("KV reads are tiled or whole, not both".into()));
+        }
         let kernels = |default| match self.fused_sdpa {
+            _ if self.tiled => AffineKernels::Tiled,
             Some(true) => AffineKernels::TiledCausal,
             Some(false) => AffineKernels::Unfused,
             None => default,

@@ -4,6 +4,7 @@ mod config;
 mod kv;
 mod resolve;
 
+pub(crate) use config::FILE as KV_CONFIG;
 pub use config::kv_config;
 pub use kv::{
     AffineKernels, KvOverride, KvRequest, KvScheme, LayerScheme, PagingKind, SchemeKind, Start,

@@ -122,6 +122,45 @@ fn turbo_texts() {
 }
 
 #[test]
+fn what_is_asked_for_by_numbers_is_checked_too() {
+    let said = |kv: KvRequest| {
+        let request = CompositionRequest { kv, ..CompositionRequest::default() };
+        match resolve(request) {
+            Ok(record) => format!("{:?}", record.kv()),
+            Err(error) => error,
+        }
+    };
+    let turbo = |keys, values| KvRequest {
+        turbo: Some(TurboBits { keys, values }),
+        ..KvRequest::default()
+    };
+    let tiled = |bits, fused_sdpa| KvRequest {
+        scheme: KvOverride::Bits(bits),
+        fused_sdpa,
+        tiled: true,
+        ..KvRequest::default()
+    };
+    let lines = [
+        said(turbo(5, 8)),
+        said(turbo(7, 3)),
+        said(turbo(8, 0)),
+        said(tiled(4, None)),
+        said(tiled(8, Some(true))),
+        said(tiled(8, Some(false))),
+        said(tiled(3, None)),
+    ];
+    insta::assert_snapshot!(lines.join("\n"), @r#"
+    Turbo { k_bits: 5, v_bits: 8, start: After(0) }
+    turbo spec "turbo:k7v3": expected turbo or turbo:k<b>v<b> with keys of 2, 4, 5 or 8 bits and values of 2, 3, 4, 5 or 8
+    turbo spec "turbo:k8v0": expected turbo or turbo:k<b>v<b> with keys of 2, 4, 5 or 8 bits and values of 2, 3, 4, 5 or 8
+    Affine { bits: 4, group_size: 64, start: After(0), kernels: Tiled }
+    Affine { bits: 8, group_size: 64, start: After(0), kernels: Tiled }
+    KV reads are tiled or whole, not both
+    tiled KV reads: expected 4 or 8 bits, found 3
+    "#);
+}
+
+#[test]
 fn chunks_of_prompts() {
     assert_eq!(chunk_tokens(None, None), None);
     assert_eq!(chunk_tokens(None, Some("100.9")), Some(100));
@@ -134,7 +173,8 @@ fn chunks_of_prompts() {
 fn the_file_of_layers_is_read_or_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("kv_config.json");
-    let mut lines = vec![format!("{:?}", kv_config(folder.path()).unwrap())];
+    let config = KvRequest { scheme: KvOverride::Config, ..KvRequest::default() };
+    let mut lines = vec![format!("{:?}", kv_config(folder.path(), &config).unwrap())];
     for text in [
         r#"[{"layer_idx": 1, "bits": 8, "group_size": 32}, {"layer_idx": 3, "bits": 4, "group_size": 64, "why": 1}]"#,
         "[]",
@@ -147,7 +187,12 @@ fn the_file_of_layers_is_read_or_refused_by_name() {
         r#"[{"layer_idx": 1, "bits": 8, "group_size": 32}, {"layer_idx": 1, "bits": 4, "group_size": 32}]"#,
     ] {
         std::fs::write(&file, text).unwrap();
-        lines.push(match kv_config(folder.path()) {
+        // Who does not ask for it is not stopped by it.
+        let turbo = KvRequest { turbo: TurboBits::parse("turbo").ok(), ..config.clone() };
+        for other in [KvRequest::default(), turbo] {
+            assert_eq!(kv_config(folder.path(), &other).unwrap(), []);
+        }
+        lines.push(match kv_config(folder.path(), &config) {
             Ok(layers) => format!("{layers:?}"),
             Err(error) => error.to_string().replace(&file.display().to_string(), "FILE"),
         });

@@ -64,7 +64,7 @@ impl Model {
     ) -> Result<Self> {
         let registry = Registry::new(families)?;
         let profile = registry.resolve(&source)?;
-        let composition = resolve_composition(request, &kv_config(source.folder())?)?;
+        let composition = resolve_composition(request, &kv_config(source.folder(), &request.kv)?)?;
         let family = profile.family;
         if family.method == Method::Denoising {
             Refusal::of_composition(&composition)?;

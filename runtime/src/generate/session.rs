@@ -8,7 +8,7 @@ use super::Model;
 use super::generation::row;
 use crate::cache::{CachePlan, CacheSet, DEFAULT_CODECS, Identity};
 use crate::capabilities::state_codecs_of;
-use crate::graph::{LoadedGraph, TokenPhases};
+use crate::graph::{KNOWN_TOKENS, LoadedGraph, TokenPhases};
 use crate::{Error, Result};
 
 /// Caches that live from one request to the next: what a new prompt shares with the tokens read
@@ -49,7 +49,9 @@ impl Session {
         let surplus = self.ids.len() - common;
         // A count of tokens fits: the caches refuse more than 2^30.
         let surplus_i32 = i32::try_from(surplus).unwrap_or(i32::MAX);
-        if surplus > 0 && common > 0 && self.caches.can_trim(surplus_i32) {
+        // What was rewritten since is not what a session of that length holds.
+        let fresh = common as i64 >= i64::from(self.caches.reusable_from());
+        if surplus > 0 && common > 0 && fresh && self.caches.can_trim(surplus_i32) {
             self.caches.trim(surplus_i32)?;
             self.ids.truncate(common);
         } else if surplus > 0 {
@@ -73,13 +75,17 @@ impl Model {
             return self.read_known(&**graph, session, ids);
         }
         let graph = self.graph().autoregressive()?;
-        let read = graph.append_known(&mut session.caches, &row(ids)?);
-        let read = read.and_then(|_| session.caches.eval());
-        match read {
-            Ok(()) => session.ids.extend_from_slice(ids),
-            Err(_) => session.clear(),
+        for part in ids.chunks(KNOWN_TOKENS as usize) {
+            let read = graph.append_known(&mut session.caches, &row(part)?);
+            match read.and_then(|_| session.caches.eval()) {
+                Ok(()) => session.ids.extend_from_slice(part),
+                Err(error) => {
+                    session.clear();
+                    return Err(error);
+                }
+            }
         }
-        read
+        Ok(())
     }
 
     /// Writes a session's caches and tokens to a file.
@@ -119,6 +125,7 @@ impl Model {
         Ok(Identity {
             model: self.family().name.to_owned(),
             config: digest("config.json")?,
+            weights: self.source().fingerprint()?,
             tokenizer: digest("tokenizer.json")?,
             namespace: String::new(),
             codecs: state_codecs_of(self.bound()).unwrap_or(&DEFAULT_CODECS).id.to_owned(),
@@ -129,3 +136,6 @@ impl Model {
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
+
+#[cfg(test)]
+mod tests;

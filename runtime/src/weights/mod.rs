@@ -1,6 +1,7 @@
 //! From a model folder to the arrays of a graph, with an audit of every tensor.
 
 mod evaluate;
+mod fingerprint;
 mod loader;
 mod module;
 mod source;

@@ -47,6 +47,8 @@ pub(super) struct TokensHeader {
     pub codes: Codes,
     /// Whether the codes that take over later have not yet.
     pub delayed: bool,
+    /// How many tokens there were when they did, some way in.
+    pub reusable_from: Option<i32>,
     pub store: StoreHeader,
 }
 

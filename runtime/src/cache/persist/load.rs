@@ -5,18 +5,15 @@ use std::path::Path;
 use mlx_rs::Array;
 
 use super::arrays::{dtype_of, hash, short_hash};
+use super::check::{check, check_conversion, check_planes, check_rows, check_sight, check_times};
 use super::header::{ArrayHeader, Header, LayerHeader, StoreHeader, TokensHeader};
 use super::{Identity, MAGIC, MAX_HEADER, PersistError, Trouble, VERSION, aligned, io};
 use crate::array::from_bytes;
 use crate::cache::rowwise::{Row, RowStore};
 use crate::cache::tokens::{Store, TokenCache};
-use crate::cache::window::{HOLE, WindowStore};
+use crate::cache::window::WindowStore;
 use crate::cache::{CachePlan, CacheSet, LayerCache, StateCache, Timeline};
-use crate::{Dtype, Error, Result};
-
-/// Rows and positions that a file may have.
-const MAX_ROWS: usize = 1 << 12;
-const MAX_TIME: i32 = 1 << 30;
+use crate::{Error, Result};
 
 impl CachePlan {
     /// Reads a file that [`CacheSet::save`] wrote for the same model and composition: the caches,
@@ -31,7 +28,10 @@ impl CachePlan {
         composition: &str,
     ) -> Result<(CacheSet, Vec<Vec<u32>>)> {
         let loaded = Loading::open(file).and_then(|loading| {
-            let (header, arrays) = loading.read(identity, composition)?;
+            let (loading, header, start) = loading.header(identity, composition)?;
+            // Nothing is read before it is known to be wanted, and once at most.
+            self.check_counts(&header)?;
+            let arrays = loading.arrays(&header, start)?;
             let set = self.restore(&header, arrays)?;
             Ok((set, header.tokens))
         });
@@ -43,9 +43,6 @@ impl CachePlan {
 
     fn restore(&self, header: &Header, arrays: Vec<Array>) -> Result<CacheSet, Failure> {
         let mut set = self.make();
-        if set.layers.len() != header.layers.len() {
-            return bad("layers", set.layers.len().to_string(), header.layers.len().to_string());
-        }
         let line = Timeline { time: header.time, pads: header.pads.clone() };
         let mut arrays = arrays.into_iter();
         for (i, (layer, described)) in set.layers.iter_mut().zip(&header.layers).enumerate() {
@@ -65,82 +62,10 @@ impl CachePlan {
                 _ => return bad(&what, "the plan's kind of cache", "another"),
             }
         }
-        if arrays.next().is_some() {
-            return bad("arrays", "as many as layers name", "more");
-        }
         self.check_held(&set)?;
         set.line = line;
         Ok(set)
     }
-}
-
-impl CachePlan {
-    /// Checks a set against what the graph stores, where the plan knows it.
-    fn check_held(&self, set: &CacheSet) -> Result<(), Failure> {
-        let Some(stored) = &self.stored else { return Ok(()) };
-        for (i, (layer, expected)) in set.layers.iter().zip(stored).enumerate() {
-            let held: Vec<(Vec<i32>, Dtype)> = match layer {
-                LayerCache::Tokens(cache) => {
-                    let one = |x: &Array| (x.shape().to_vec(), x.dtype());
-                    let fits = |cache: &TokenCache| {
-                        let planes: Vec<_> = cache.arrays().into_iter().map(one).collect();
-                        planes.is_empty() || alike(cache, &planes, expected)
-                    };
-                    let ok = match &cache.store {
-                        Store::Rows(rows) => rows.rows.iter().all(|row| fits(&row.cache)),
-                        _ => fits(cache),
-                    };
-                    if !ok {
-                        return bad(
-                            &format!("layer {i}"),
-                            format!("{expected:?} a token"),
-                            "others",
-                        );
-                    }
-                    continue;
-                }
-                LayerCache::States(cache) => {
-                    cache.states().iter().map(|x| (x.shape().to_vec(), x.dtype())).collect()
-                }
-                LayerCache::Nothing => continue,
-            };
-            let same = held.is_empty()
-                || (held.len() == expected.len()
-                    && held.iter().zip(expected).all(|((a, ad), (b, bd))| {
-                        ad == bd && a.iter().skip(1).eq(b.iter().skip(1))
-                    }));
-            if !same {
-                return bad(
-                    &format!("layer {i}"),
-                    format!("{expected:?} a row"),
-                    format!("{held:?}"),
-                );
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Whether planes are what codes make of these arrays, axes of rows and tokens aside.
-fn alike(cache: &TokenCache, planes: &[(Vec<i32>, Dtype)], stored: &[(Vec<i32>, Dtype)]) -> bool {
-    let expected = cache.codes.0.iter().zip(stored).flat_map(|(code, (shape, dtype))| {
-        let width = shape.last().copied().unwrap_or(0);
-        code.layout(width, *dtype).into_iter().map(move |(width, dtype)| {
-            let mut shape = shape.clone();
-            if let Some(last) = shape.last_mut() {
-                *last = width;
-            }
-            (shape, dtype)
-        })
-    });
-    let axis = cache.kind.axis;
-    let rest = |shape: &[i32]| -> Vec<i32> {
-        let axes = shape.iter().enumerate().skip(1).filter(|(a, _)| *a != axis);
-        axes.map(|(_, n)| *n).collect()
-    };
-    let expected: Vec<_> = expected.collect();
-    planes.len() == expected.len()
-        && planes.iter().zip(&expected).all(|((a, ad), (b, bd))| ad == bd && rest(a) == rest(b))
 }
 
 /// A fault of the file, or another one.
@@ -177,38 +102,25 @@ fn take(
     if taken.len() == n { Ok(taken) } else { bad(what, format!("{n} arrays"), "fewer") }
 }
 
-fn check_rows(x: &Array, rows: usize, what: &str) -> Result<(), Failure> {
-    match x.shape().first() {
-        Some(&b) if b as usize == rows => Ok(()),
-        _ => bad(what, format!("arrays of {rows} rows"), format!("{:?}", x.shape())),
-    }
-}
-
-/// Checks that planes have these rows and columns.
-fn check_planes(
-    planes: &[Array],
-    cache: &TokenCache,
-    rows: usize,
-    columns: usize,
+/// Fills a fresh cache with what a file holds, which has to be called what it is.
+fn fill(
+    cache: &mut TokenCache,
+    described: &TokensHeader,
+    line: &Timeline,
+    arrays: &mut impl Iterator<Item = Array>,
     what: &str,
 ) -> Result<(), Failure> {
-    for x in planes {
-        check_rows(x, rows, what)?;
-        match x.shape().get(cache.kind.axis) {
-            Some(&n) if n as usize == columns && x.ndim() == cache.kind.axis + 2 => {}
-            _ => {
-                return bad(what, format!("{columns} columns"), format!("{:?}", x.shape()));
-            }
-        }
+    place(cache, described, line, arrays, what)?;
+    // Rows of their own say it each for themselves, and nothing has no name.
+    let own = cache.signature();
+    let named = matches!(cache.store, Store::Rows(_)) || cache.arrays().is_empty();
+    if named || own == described.signature {
+        return Ok(());
     }
-    match cache.codes.split(planes) {
-        Ok(_) => Ok(()),
-        Err(_) => bad(what, "the arrays of its codes", format!("{} arrays", planes.len())),
-    }
+    bad(what, own, &described.signature)
 }
 
-/// Fills a fresh cache with what a file holds.
-fn fill(
+fn place(
     cache: &mut TokenCache,
     described: &TokensHeader,
     line: &Timeline,
@@ -226,6 +138,10 @@ fn fill(
         // The rows say for themselves.
         _ if matches!(described.store, StoreHeader::Rows { .. }) => {}
         _ => return bad(what, fresh.signature(), &described.signature),
+    }
+    if !matches!(described.store, StoreHeader::Rows { .. }) {
+        check_conversion(&fresh, described, line, what)?;
+        cache.reusable_from = described.reusable_from;
     }
     let rows = line.rows();
     let store = match (&mut cache.store, &described.store) {
@@ -258,6 +174,10 @@ fn fill(
         (Store::Window(store), StoreHeader::Window { arrays: n, times, cursor, floor }) => {
             let planes = take(arrays, *n, what)?;
             check_times(times, *cursor, *floor, line.time, what)?;
+            check_sight(&fresh.kind.rule, times, *floor, line, what)?;
+            if times.is_empty() && !planes.is_empty() {
+                return bad(what, "no arrays of no columns", planes.len().to_string());
+            }
             if !times.is_empty() {
                 check_planes(&planes, &fresh.with(&cache.codes), rows, times.len(), what)?;
             }
@@ -286,29 +206,6 @@ fn fill(
         _ => return bad(what, "a place for columns as the plan has it", "another"),
     };
     cache.store = store;
-    Ok(())
-}
-
-fn check_times(
-    times: &[i32],
-    cursor: usize,
-    floor: i32,
-    time: i32,
-    what: &str,
-) -> Result<(), Failure> {
-    let mut seen: Vec<i32> = times.iter().copied().filter(|&t| t != HOLE).collect();
-    seen.sort_unstable();
-    let twice = seen.windows(2).any(|pair| pair.first() == pair.last());
-    let range = seen.iter().all(|&t| (-MAX_TIME..time).contains(&t));
-    let holes = times.last() == Some(&HOLE);
-    if twice
-        || !range
-        || holes
-        || cursor >= times.len().max(1)
-        || !(-MAX_TIME..=time).contains(&floor)
-    {
-        return bad(what, format!("distinct columns before {time}"), "others");
-    }
     Ok(())
 }
 
@@ -345,11 +242,12 @@ impl<'f> Loading<'f> {
         Err(Failure::File(Trouble::Truncated { expected, found: self.length }))
     }
 
-    fn read(
+    /// The header, and where the arrays begin.
+    fn header(
         mut self,
         identity: &Identity,
         composition: &str,
-    ) -> Result<(Header, Vec<Array>), Failure> {
+    ) -> Result<(Self, Header, u64), Failure> {
         let lead = MAGIC.len() as u64 + 16;
         if self.length < lead {
             let start = self.bytes(self.length.min(MAGIC.len() as u64))?;
@@ -374,12 +272,23 @@ impl<'f> Loading<'f> {
         }
         let header = parse(&text)?;
         check(&header, identity, composition)?;
-        let start = aligned(lead + size);
+        Ok((self, header, aligned(lead + size)))
+    }
+
+    /// All arrays; they lie one behind the other, so that no byte is read twice.
+    fn arrays(mut self, header: &Header, start: u64) -> Result<Vec<Array>, Failure> {
         let mut arrays = Vec::with_capacity(header.arrays.len());
+        let mut end = 0;
         for (i, described) in header.arrays.iter().enumerate() {
+            if described.offset < end {
+                let found = described.offset.to_string();
+                return bad(&format!("array {i}"), format!("an offset from {end} on"), found);
+            }
             arrays.push(self.array(i, described, start)?);
+            // What was read lies within the file.
+            end = described.offset + described.bytes;
         }
-        Ok((header, arrays))
+        Ok(arrays)
     }
 
     fn array(&mut self, i: usize, described: &ArrayHeader, start: u64) -> Result<Array, Failure> {
@@ -430,38 +339,4 @@ fn parse(text: &[u8]) -> Result<Header, Failure> {
         return Err(Failure::File(Trouble::Version { expected: VERSION, found: version }));
     }
     serde_json::from_slice(text).map_err(wrong)
-}
-
-fn check(header: &Header, identity: &Identity, composition: &str) -> Result<(), Failure> {
-    let own = &header.identity;
-    let pairs = [
-        ("model", &identity.model, &own.model),
-        ("configuration", &identity.config, &own.config),
-        ("tokenizer", &identity.tokenizer, &own.tokenizer),
-        ("set of adapters", &identity.namespace, &own.namespace),
-        ("set of codecs", &identity.codecs, &own.codecs),
-        ("composition", &composition.to_owned(), &header.composition),
-    ];
-    for (what, expected, found) in pairs {
-        if expected != found {
-            let (expected, found) = (expected.clone(), found.clone());
-            return Err(Failure::File(Trouble::Foreign { what, expected, found }));
-        }
-    }
-    let time = header.time;
-    let fits = (0..=MAX_TIME).contains(&time)
-        && (1..=MAX_ROWS).contains(&header.pads.len())
-        && header.pads.iter().all(|pad| (0..=time).contains(pad));
-    if !fits {
-        return bad(
-            "rows",
-            format!("rows that begin within 0..={time}"),
-            format!("{:?}", header.pads),
-        );
-    }
-    let held = header.pads.iter().map(|pad| (time - pad) as usize);
-    if !held.eq(header.tokens.iter().map(Vec::len)) {
-        return bad("tokens", "as many as the caches hold", "others");
-    }
-    Ok(())
 }

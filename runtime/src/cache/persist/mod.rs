@@ -11,6 +11,7 @@
 //! hash before a set is made: a file gives all of its caches or none.
 
 mod arrays;
+mod check;
 mod header;
 mod load;
 mod save;
@@ -26,6 +27,8 @@ pub struct Identity {
     pub model: String,
     /// A hash of its configuration.
     pub config: String,
+    /// What tells its weights from others of the same configuration.
+    pub weights: String,
     /// A hash of its tokenizer; empty without one.
     pub tokenizer: String,
     /// Adapters in use; empty without.
@@ -83,6 +86,14 @@ pub enum Trouble {
         /// The file's.
         found: String,
     },
+    /// It holds the caches of a model of the same configuration and other weights.
+    #[error("saved with other weights: expected those of {expected:?}, found {found:?}")]
+    Weights {
+        /// Ours.
+        expected: String,
+        /// The file's.
+        found: String,
+    },
     /// Its header makes no sense.
     #[error("header: {what}: expected {expected}, found {found}")]
     Header {
@@ -96,7 +107,7 @@ pub enum Trouble {
 }
 
 const MAGIC: &[u8; 8] = b"SPECCKV1";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const ALIGN: u64 = 64;
 /// Headers describe arrays; a larger one is no header.
 const MAX_HEADER: u64 = 64 << 20;

@@ -167,6 +167,7 @@ fn describe(
         signature: cache.signature(),
         codes: cache.codes.clone(),
         delayed: cache.later.is_some(),
+        reusable_from: cache.reusable_from,
         store,
     })
 }

@@ -1,6 +1,10 @@
 //! Storages against an oracle that keeps every key and value and masks by position.
 
 mod both_ways;
+mod composed;
+mod conversion;
+mod forged;
+mod masks;
 mod memory;
 mod oracle;
 mod persistence;
@@ -9,3 +13,4 @@ mod scenario;
 #[rustfmt::skip]
 mod sinks;
 mod turbo;
+mod ways;

@@ -9,10 +9,11 @@ use crate::cache::{CacheLayer, CachePlan, CacheSet, PlanOptions, Scores, Slot, s
 use crate::composition::{Composition, KvRequest};
 use crate::pass::{Padding, Pass, Phase};
 
-fn identity() -> Identity {
+pub fn identity() -> Identity {
     Identity {
         model: "a model".into(),
         config: "0123".into(),
+        weights: "89ab".into(),
         tokenizer: "4567".into(),
         namespace: String::new(),
         codecs: "default".into(),
@@ -77,7 +78,7 @@ fn a_file_is_refused_by_name() {
     let mut long = good.clone();
     long[8..16].copy_from_slice(&u64::MAX.to_le_bytes());
     with("an endless header", &long);
-    with("a newer version", &forged(&good, r#""version":1"#, r#""version":7"#));
+    with("a newer version", &forged(&good, r#""version":2"#, r#""version":7"#));
     with("a lying length", &forged(&good, r#""time":6"#, r#""time":9"#));
     with("a lying shape", &forged(&good, r#""shape":[1,2,6,32]"#, r#""shape":[1,2,5,32]"#));
     with(
@@ -93,6 +94,7 @@ fn a_file_is_refused_by_name() {
     let others = [
         Identity { model: "another".into(), ..identity() },
         Identity { config: "89ab".into(), ..identity() },
+        Identity { weights: "cdef".into(), ..identity() },
         Identity { tokenizer: "cdef".into(), ..identity() },
         Identity { namespace: "an adapter".into(), ..identity() },
         Identity { codecs: "latent".into(), ..identity() },
@@ -113,12 +115,12 @@ fn a_file_is_refused_by_name() {
     empty: FILE: truncated: expected 24 bytes, found 0
     text: FILE: not a file of caches
     magic only: FILE: truncated: expected 24 bytes, found 8
-    half a header: FILE: truncated: expected 1008 bytes, found 100
-    half the arrays: FILE: truncated: expected 7168 bytes, found 7098
+    half a header: FILE: truncated: expected 1067 bytes, found 100
+    half the arrays: FILE: truncated: expected 7232 bytes, found 7162
     a bit of the header: FILE: damaged: the header is not what was written
     a bit of an array: FILE: damaged: array 3 is not what was written
     an endless header: FILE: header: length: expected at most 67108864, found 18446744073709551615
-    a newer version: FILE: version 7 of the format; expected 1
+    a newer version: FILE: version 7 of the format; expected 2
     a lying length: FILE: header: tokens: expected as many as the caches hold, found others
     a lying shape: FILE: header: array 0: expected the bytes of float32 [1, 2, 5, 32], found 1536
     a huge shape: FILE: header: array 0: expected the bytes of float32 [2147483647, 2147483647, 6, 32], found 1536
@@ -126,6 +128,7 @@ fn a_file_is_refused_by_name() {
     a column twice: FILE: header: layer 1: expected distinct columns before 6, found others
     another model: FILE: of another model: expected "another", found "a model"
     another model: FILE: of another configuration: expected "89ab", found "0123"
+    another model: FILE: saved with other weights: expected those of "cdef", found "89ab"
     another model: FILE: of another tokenizer: expected "cdef", found "4567"
     another model: FILE: of another set of adapters: expected "an adapter", found ""
     another model: FILE: of another set of codecs: expected "latent", found "default"

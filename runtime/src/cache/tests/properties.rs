@@ -147,14 +147,15 @@ proptest! {
         start in prop::option::of(0..12_i64),
         block in block(),
         bits_ in prop::sample::select(vec![2_u32, 3, 4, 5, 6, 8]),
-        fused in prop::option::of(any::<bool>()),
+        reads in 0..4_u8,
     ) {
         let _alone = crate::alone();
         let from = start.map(|s| (s as i32).max(1));
         let layers =
             layers(SchemeKind::Affine, block.is_some(), n, affine(bits_ as i32, 32), from);
-        let fused_sdpa = fused.filter(|_| matches!(bits_, 4 | 8));
-        let kv = KvRequest { fused_sdpa, ..bits(bits_, start) };
+        let reads = if matches!(bits_, 4 | 8) { reads } else { 0 };
+        let fused_sdpa = [None, Some(false), Some(true), None][reads as usize];
+        let kv = KvRequest { fused_sdpa, tiled: reads == 3, ..bits(bits_, start) };
         Scenario::new(GROUPED, layers, kv, block).run(&steps);
     }
 

@@ -165,14 +165,19 @@ impl Scenario {
                 }
             }
             Step::Decode => self.pass(Phase::Decode, 1, &vec![1; n]),
-            Step::Known(length) => self.pass(Phase::AppendKnown, *length, &vec![*length; n]),
+            Step::Known(length) => {
+                let length = self.room(*length);
+                self.pass(Phase::AppendKnown, length, &vec![length; n]);
+            }
             Step::Verify(length, keep) => {
-                self.pass(Phase::Verify, *length, &vec![*length; n]);
+                let length = self.room(*length);
+                self.pass(Phase::Verify, length, &vec![length; n]);
                 let keep: Vec<i32> = (0..n).map(|b| keep[b % keep.len()] % (length + 1)).collect();
                 self.set.resolve(&keep).unwrap();
                 for (row, keep) in self.rows.iter_mut().zip(&keep) {
                     row.tokens += keep - length;
                 }
+                self.rewritten(&keep);
             }
             Step::Block(length) => self.pass(Phase::ReadBlock, *length, &vec![*length; n]),
             Step::Trim(length) => {
@@ -230,6 +235,7 @@ impl Scenario {
         let identity = Identity {
             model: "test".into(),
             config: "0".into(),
+            weights: "1".into(),
             tokenizer: String::new(),
             namespace: String::new(),
             codecs: "default".into(),
@@ -298,6 +304,20 @@ impl Scenario {
         }
         for (row, length) in self.rows.iter_mut().zip(lengths) {
             row.tokens += length;
+        }
+        if phase != Phase::Verify {
+            self.rewritten(lengths);
+        }
+    }
+
+    /// A span of `length`, cut where something is rewritten.
+    fn room(&self, length: i32) -> i32 {
+        self.set.max_append_tokens().map_or(length, |most| length.min(most))
+    }
+
+    /// Rows that got tokens, so many, are rewritten where they have become long enough.
+    fn rewritten(&mut self, lengths: &[i32]) {
+        for (row, length) in self.rows.iter_mut().zip(lengths) {
             for (coded, layer) in row.coded.iter_mut().zip(&self.layers) {
                 let reached = layer.start.is_some_and(|start| row.tokens >= start);
                 *coded |= reached && *length > 0;
