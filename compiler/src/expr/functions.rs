@@ -3,8 +3,8 @@
 use super::value::Value;
 
 /// Functions on values alone.
-pub const NAMES: [&str; 11] =
-    ["sqrt", "log", "floor", "ceil", "min", "max", "len", "abs", "int", "float", "bf16"];
+pub const NAMES: [&str; 12] =
+    ["sqrt", "log", "floor", "ceil", "min", "max", "len", "abs", "int", "float", "bf16", "is_list"];
 
 /// `a // b`, rounded down; none for 0 and on overflow.
 pub(crate) fn floor_div(a: i64, b: i64) -> Option<i64> {
@@ -41,6 +41,10 @@ fn apply(name: &str, args: &[Value]) -> Result<Value, String> {
             other => return Err(format!("`len` needs a list or a word, found {}", other.kind())),
         };
         return Ok(Value::Int(len as i64));
+    }
+    if name == "is_list" {
+        let list = matches!(arg, Value::List(_) | Value::Json(serde_json::Value::Array(_)));
+        return Ok(Value::Bool(list));
     }
     if let (Value::Int(value), "abs" | "int" | "floor" | "ceil") = (&arg, name) {
         let result = if name == "abs" { value.checked_abs() } else { Some(*value) };

@@ -165,6 +165,11 @@ pub fn json_at(value: &serde_json::Value, i: i64) -> Result<&serde_json::Value> 
     found.ok_or_else(|| Error::Check(format!("{value} has no element {i}")))
 }
 
+/// The entry `object[key]` of a JSON object, null where there is none.
+pub fn json_key<'v>(value: &'v serde_json::Value, key: &str) -> &'v serde_json::Value {
+    value.get(key).unwrap_or(&serde_json::Value::Null)
+}
+
 /// Whether a JSON list holds a value.
 pub fn json_holds(list: &serde_json::Value, value: &serde_json::Value) -> bool {
     list.as_array().is_some_and(|items| items.contains(value))
