@@ -8,11 +8,13 @@ use specc_checkpoint::map::{Plan, because, plan};
 use specc_checkpoint::quant::{QuantError, Stored, module};
 
 use super::Model;
+use super::fits::fits;
 use super::inventory::{Asked, Need, inventory};
 use crate::diag::{Code, Diagnostic};
 use crate::expr::{LayerValues, evaluate, evaluate_layers};
 use crate::ir::Program;
-use crate::manifest::{ConfigKey, Manifest};
+use crate::library::Library;
+use crate::manifest::{ConfigKey, LayerKind, Manifest};
 use crate::source::Span;
 use crate::weights::weight_map;
 
@@ -38,6 +40,7 @@ pub struct Report {
 /// # Errors
 /// Everything that keeps the model from being loaded by this family.
 pub fn check(
+    library: &Library,
     manifest: &Manifest,
     program: &Program,
     model: &Model,
@@ -66,6 +69,8 @@ pub fn check(
         }
     }
     let mut diags = once(diags);
+    let there = |kind: &LayerKind| layers.iter().any(|layer| layer.kind == kind.name.node);
+    diags.extend(fits(library, manifest, program, &there));
     let failed = !diags.is_empty();
     diags.extend(unread_warning(manifest, model, top));
     if failed {
@@ -235,9 +240,27 @@ fn stored(plan: &Plan, model: &Model, name: &str, need: &Need) -> Result<Option<
             "tensor {name:?}: the graph needs {:?}, the checkpoint holds {} {:?}",
             need.shape, found.node.dtype, found.node.shape
         );
-        return Err(with_sources(plan, found, message));
+        let message = with_sources(plan, found, message);
+        return Err(match turned(&found.node.shape, &need.shape) {
+            Some(axes) => {
+                format!("{message}; its axes in another order: do = \"transpose({axes})\"")
+            }
+            None => message,
+        });
     }
     Ok(None)
+}
+
+/// The order of axes that makes one shape the other, where it is the only one.
+fn turned(from: &[usize], to: &[usize]) -> Option<String> {
+    let mut axes = Vec::new();
+    for size in to {
+        let mut places = (0..from.len()).filter(|at| from.get(*at) == Some(size));
+        let place = places.next().filter(|_| places.next().is_none())?;
+        axes.push(place);
+    }
+    let other = axes.len() == from.len() && !axes.is_sorted();
+    other.then(|| axes.iter().map(usize::to_string).collect::<Vec<_>>().join(", "))
 }
 
 fn with_sources(plan: &Plan, found: &specc_checkpoint::map::Derived, message: String) -> String {
