@@ -49,6 +49,11 @@ impl Scalar {
         !matches!(self.ty, ScalarType::Int | ScalarType::Float | ScalarType::Bool)
     }
 
+    /// Whether its Rust type is copied rather than borrowed: a number or flag, given or not.
+    pub fn is_copied(&self) -> bool {
+        matches!(self.ty.plain(), ScalarType::Int | ScalarType::Float | ScalarType::Bool)
+    }
+
     /// The truth it stands for, where that is known already.
     pub fn as_bool(&self) -> Option<bool> {
         match &self.expr.kind {
