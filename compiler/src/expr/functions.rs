@@ -73,8 +73,13 @@ fn apply(name: &str, args: &[Value]) -> Result<Value, String> {
 }
 
 fn extreme(name: &str, args: &[Value]) -> Result<Value, String> {
+    let listed: Vec<Value>;
     let items = match args {
         [Value::List(items)] => items.as_slice(),
+        [Value::Json(serde_json::Value::Array(items))] => {
+            listed = items.iter().cloned().map(Value::Json).collect();
+            &listed
+        }
         _ => args,
     };
     let mut best: Option<Value> = None;

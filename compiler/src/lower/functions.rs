@@ -55,6 +55,7 @@ impl Lowerer<'_> {
             "dtype" => ScalarType::Str,
             "min" | "max" => match &first {
                 ScalarType::List(inner) => (**inner).clone(),
+                ScalarType::Json if args.len() == 1 => ScalarType::Float,
                 _ if args.iter().any(|arg| *arg.ty.plain() == ScalarType::Float) => {
                     ScalarType::Float
                 }

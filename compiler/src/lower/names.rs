@@ -39,7 +39,7 @@ pub(super) const TAKEN: [&str; 34] = [
 ];
 
 /// Functions that generated code calls without a path.
-pub(super) const CALLED: [&str; 24] = [
+pub(super) const CALLED: [&str; 26] = [
     "size",
     "sizes",
     "given",
@@ -63,6 +63,8 @@ pub(super) const CALLED: [&str; 24] = [
     "json_str",
     "json_bool",
     "json_holds",
+    "json_min",
+    "json_max",
     "need",
 ];
 

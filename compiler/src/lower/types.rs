@@ -99,6 +99,10 @@ impl fmt::Display for ScalarType {
 /// The type a config key has in expressions.
 pub fn scalar_of_config(key: &ConfigKey) -> ScalarType {
     let ty = declared_scalar(key);
+    // JSON has a null of its own.
+    if ty == ScalarType::Json {
+        return ty;
+    }
     if key.nullable && key.default.is_none() { ScalarType::Nullable(Box::new(ty)) } else { ty }
 }
 

@@ -16,6 +16,7 @@ use crate::ir::Program;
 use crate::library::Library;
 use crate::manifest::{ConfigKey, LayerKind, Manifest};
 use crate::source::Span;
+use crate::syntax::ast::ExprKind;
 use crate::weights::weight_map;
 
 /// What was found about a model, when nothing is wrong with it.
@@ -33,6 +34,8 @@ pub struct Report {
     pub bytes: u64,
     /// How modules are stored, by description.
     pub modules: BTreeMap<String, usize>,
+    /// What a base's defaults give where the config says nothing, switches that are off left out.
+    pub inherited: Vec<String>,
 }
 
 /// Checks a family against a model folder. Warnings come with the report.
@@ -83,6 +86,7 @@ pub fn check(
         dropped: plan.dropped().len(),
         bytes: model.tensors.total_bytes(),
         modules,
+        inherited: inherited(manifest, model),
     };
     Ok((report, diags))
 }
@@ -354,6 +358,28 @@ fn unread_warning(manifest: &Manifest, model: &Model, top: Span) -> Option<Diagn
     )
 }
 
+fn inherited(manifest: &Manifest, model: &Model) -> Vec<String> {
+    let roots: Vec<&str> = manifest.roots.iter().map(String::as_str).collect();
+    let reader = model.config.under(&roots);
+    let mut found = Vec::new();
+    for key in manifest.config.iter().filter(|key| !key.ignored && key.value.is_none()) {
+        let Some(default) = key.default.as_ref().filter(|one| one.span.file != manifest.file)
+        else {
+            continue;
+        };
+        let stands = matches!(default.kind, ExprKind::Float(_) | ExprKind::Str(_))
+            || matches!(default.kind, ExprKind::Int(value) if value != 0)
+            || default.kind == ExprKind::Bool(true);
+        let paths: Vec<&str> = key.from.iter().map(String::as_str).collect();
+        let spelled = Key::new(&key.name.node);
+        let spelled = if paths.is_empty() { spelled } else { spelled.paths(&paths) };
+        if stands && reader.peek(spelled).is_none_or(serde_json::Value::is_null) {
+            found.push(format!("{} = {}", key.name.node, crate::syntax::print::expr(default)));
+        }
+    }
+    found
+}
+
 fn by_kind(layers: &[LayerValues]) -> Vec<(String, String, usize)> {
     let mut kinds: Vec<(String, String, usize)> = Vec::new();
     for layer in layers {
@@ -397,6 +423,10 @@ impl Report {
         );
         for (how, count) in &self.modules {
             let _ = writeln!(out, "modules   {count} stored as {how}");
+        }
+        if !self.inherited.is_empty() {
+            let values = self.inherited.join(", ");
+            let _ = writeln!(out, "defaults  {values}: a base's, where config.json says nothing");
         }
         out
     }

@@ -72,6 +72,9 @@ impl<'a> Scalars<'a> {
                 ScalarType::List(_) => {
                     Typed::simple(format!("{name}_int({code}, {label:?})?"), ScalarType::Int)
                 }
+                ScalarType::Json => {
+                    Typed::simple(format!("json_{name}({code}, {label:?})?"), ScalarType::Float)
+                }
                 other => Typed::simple(code, other),
             };
         }
