@@ -9,7 +9,8 @@ use crate::expr::check_manifest;
 use crate::ir::Program;
 use crate::library::Library;
 use crate::lower::lower;
-use crate::manifest::Manifest;
+use crate::manifest::{LayerKind, Manifest};
+use crate::model::fits;
 
 /// One family after all checks that need no config.
 #[derive(Debug, Clone)]
@@ -30,6 +31,9 @@ pub fn check(library: &Library, family: &str) -> Result<Checked, Vec<Diagnostic>
     let lowered = lower(&manifest, &graphs, &library.modules());
     if let Ok(program) = &lowered {
         found.extend(declare(&manifest, program).1);
+        // Of the kinds that a base declares, a family may have none.
+        let own = |kind: &LayerKind| kind.storage.span.file == manifest.file;
+        found.extend(fits(library, &manifest, program, &own));
     }
     match lowered {
         Ok(program) if found.is_empty() => Ok(Checked { manifest, program }),

@@ -192,7 +192,7 @@ fn judge(library: &Library, name: &str, text: &str, model: &Model) -> Verdict {
     // Reading marks keys of the config as read: each trial starts with none.
     let findings = match (compile::check(&library, name), Model::open(&model.folder)) {
         (Ok(checked), Ok(fresh)) => {
-            let found = match model::check(&checked.manifest, &checked.program, &fresh) {
+            let found = match model::check(&library, &checked.manifest, &checked.program, &fresh) {
                 Ok((_, warnings)) => warnings,
                 Err(found) => found,
             };

@@ -87,7 +87,8 @@ fn headers_are_read_and_nothing_else() {
     let (held, read) = (figure("status", "VmHWM"), figure("io", "rchar"));
     let model = Model::open(dir.path()).unwrap();
     assert!(model.tensors.total_bytes() > 100_000_000_000);
-    let (report, warnings) = model::check(&checked.manifest, &checked.program, &model).unwrap();
+    let (report, warnings) =
+        model::check(&library, &checked.manifest, &checked.program, &model).unwrap();
     assert!(warnings.is_empty(), "{warnings:?}");
     assert_eq!(report.tensors, 3 + LAYERS * (9 + 3));
     if let (Some(before), Some(after)) = (read, figure("io", "rchar")) {

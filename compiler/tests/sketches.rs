@@ -57,7 +57,7 @@ fn every_sketch_compiles_and_fits_its_checkpoint() {
         let tensors: Vec<_> = tensors.lines().flat_map(common::expanded).collect();
         common::write_tensors(&dir.path().join("model.safetensors"), &tensors);
         let model = Model::open(dir.path()).unwrap_or_else(|problems| panic!("{problems:?}"));
-        match model::check(&checked.manifest, &checked.program, &model) {
+        match model::check(&library, &checked.manifest, &checked.program, &model) {
             Ok((_, warnings)) => {
                 assert!(warnings.is_empty(), "{}", shown(&library, &warnings));
             }

@@ -98,7 +98,7 @@ fn against(library: &mut Library, args: &CheckArgs, folder: &Path) -> Outcome {
     let Some(checked) = families.get(&name) else {
         return output::report(&library.sources, &diagnostics, args.format);
     };
-    match model::check(&checked.manifest, &checked.program, &model) {
+    match model::check(library, &checked.manifest, &checked.program, &model) {
         Ok((report, warnings)) => {
             diagnostics.extend(warnings);
             output::report(&library.sources, &diagnostics, args.format)?;

@@ -137,6 +137,8 @@ codes! {
         "A file of specs/cache describes one storage: its parameters, states, growth, what a query sees, what it supports, and its rows of the composition table. What it claims is checked, and `sees` is tried on small numbers.";
     CompositionHole = "S0506", "hole in the composition table",
         "For each KV scheme, each kind of paging where the storage may be paged, and each word that its rows look at, a storage says in exactly one row which store and read it leads to or why it is refused.";
+    CacheMisfit = "S0507", "a cache that cannot keep this",
+        "What a mixer stores must be what the storage of its layer's kind holds: one entry a position, of as many arrays and axes, or states that each step replaces.";
     // The set of families.
     NameOfFile = "S0601", "name and file differ",
         "NAME.toml describes the family NAME.";

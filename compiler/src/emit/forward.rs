@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::Emitter;
 use super::structs::mentions_word;
+use super::unused::unmissed;
 use crate::ir::{
     ArmBody, FieldRef, Home, Method, Op, Operand, PassUse, ScalarType, Statement, Struct,
 };
@@ -37,6 +38,7 @@ impl Emitter<'_> {
             Some((_, call)) => call,
             None => format!("Ok({})", tuple(&values)),
         };
+        let body = unmissed(body, &last, &method.body);
         for param in &method.params {
             let ty = if param.optional { "Option<&Array>" } else { "&Array" };
             // What a decided choice left over stays a parameter: callers give it.

@@ -15,6 +15,7 @@ mod scalar;
 mod sections;
 mod storage;
 mod structs;
+mod unused;
 mod weights;
 
 use std::cell::RefCell;

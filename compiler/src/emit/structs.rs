@@ -407,8 +407,5 @@ pub(super) fn scalar_type(ty: &ScalarType) -> &'static str {
 
 /// Whether a word stands in Rust text.
 pub(super) fn mentions_word(text: &str, word: &str) -> bool {
-    let part = |letter: Option<char>| letter.is_some_and(|l| l.is_alphanumeric() || l == '_');
-    text.match_indices(word).any(|(at, _)| {
-        !part(text[..at].chars().next_back()) && !part(text[at + word.len()..].chars().next())
-    })
+    super::unused::places(text, word).next().is_some()
 }

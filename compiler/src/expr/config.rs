@@ -237,17 +237,18 @@ impl Reading<'_> {
     fn rope(&self, key: &ConfigKey, paths: &[&str]) -> Result<RopeConfig, ConfigError> {
         let own = RopeKey::default();
         let words = key.rope.as_ref().unwrap_or(&own);
-        let mut rope = if paths.contains(&"rope_parameters") {
-            RopeConfig::read(&self.reader)?
-        } else {
-            let mut found = None;
-            for path in paths {
-                if found.is_none() {
-                    found = RopeConfig::read_at(&self.reader, path)?;
-                }
+        let (theta, partial) = (words.theta.is_none(), words.partial.is_none());
+        let mut found = None;
+        for path in paths {
+            if found.is_none() {
+                found = if matches!(*path, "rope_parameters" | "rope_scaling") {
+                    Some(RopeConfig::read_within(&self.reader, theta, partial)?)
+                } else {
+                    RopeConfig::read_at(&self.reader, path)?
+                };
             }
-            found.unwrap_or_default()
-        };
+        }
+        let mut rope = found.unwrap_or_default();
         if words.ignore_scaling {
             rope.scaling = RopeScaling::Default;
         }
@@ -256,6 +257,14 @@ impl Reading<'_> {
         };
         rope.theta = rope.theta.or_else(|| number(&words.theta));
         rope.partial_rotary_factor = rope.partial_rotary_factor.or_else(|| number(&words.partial));
+        if let (Some(share), Some(expr)) = (rope.partial_rotary_factor, &words.partial)
+            && !(0.0..=1.0).contains(&share)
+        {
+            let message = format!(
+                "`partial` is the share of a head that is rotated, from 0 to 1, and this is {share}"
+            );
+            self.report(Code::NoValue, expr.span, message);
+        }
         // Only to find what has no value; the runtime chooses by them.
         let _ = (number(&words.max_positions), number(&words.original));
         Ok(rope)

@@ -191,6 +191,9 @@ fn holds(list: &Value, item: &Value) -> Result<bool, String> {
 }
 
 fn index_of(base: &Value, index: &Value) -> Result<Value, String> {
+    if let (Value::Json(serde_json::Value::Object(entries)), Value::Str(key)) = (base, index) {
+        return Ok(Value::Json(entries.get(key).cloned().unwrap_or_default()));
+    }
     let Value::Int(index) = index.clone().settled() else {
         return Err(format!("an index is an integer, found {}", index.kind()));
     };

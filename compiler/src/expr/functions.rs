@@ -3,8 +3,8 @@
 use super::value::Value;
 
 /// Functions on values alone.
-pub const NAMES: [&str; 11] =
-    ["sqrt", "log", "floor", "ceil", "min", "max", "len", "abs", "int", "float", "bf16"];
+pub const NAMES: [&str; 12] =
+    ["sqrt", "log", "floor", "ceil", "min", "max", "len", "abs", "int", "float", "bf16", "is_list"];
 
 /// `a // b`, rounded down; none for 0 and on overflow.
 pub(crate) fn floor_div(a: i64, b: i64) -> Option<i64> {
@@ -42,6 +42,10 @@ fn apply(name: &str, args: &[Value]) -> Result<Value, String> {
         };
         return Ok(Value::Int(len as i64));
     }
+    if name == "is_list" {
+        let list = matches!(arg, Value::List(_) | Value::Json(serde_json::Value::Array(_)));
+        return Ok(Value::Bool(list));
+    }
     if let (Value::Int(value), "abs" | "int" | "floor" | "ceil") = (&arg, name) {
         let result = if name == "abs" { value.checked_abs() } else { Some(*value) };
         return result.map(Value::Int).ok_or_else(|| format!("abs({value}) overflows"));
@@ -69,8 +73,13 @@ fn apply(name: &str, args: &[Value]) -> Result<Value, String> {
 }
 
 fn extreme(name: &str, args: &[Value]) -> Result<Value, String> {
+    let listed: Vec<Value>;
     let items = match args {
         [Value::List(items)] => items.as_slice(),
+        [Value::Json(serde_json::Value::Array(items))] => {
+            listed = items.iter().cloned().map(Value::Json).collect();
+            &listed
+        }
         _ => args,
     };
     let mut best: Option<Value> = None;

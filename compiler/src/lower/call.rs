@@ -231,10 +231,7 @@ impl Lowerer<'_> {
                     ParamType::Str | ParamType::Path => {
                         matches!(ty, ScalarType::Str | ScalarType::Json)
                     }
-                    ParamType::Words(words) => match &scalar.expr.kind {
-                        ExprKind::Str(word) => words.contains(word),
-                        _ => matches!(ty, ScalarType::Str | ScalarType::Json),
-                    },
+                    ParamType::Words(words) => return self.word(param, words, scalar.clone()),
                     ParamType::Rope => matches!(ty, ScalarType::Rope),
                     ParamType::Ints => match ty {
                         ScalarType::List(inner) => {

@@ -80,20 +80,6 @@ impl Lowerer<'_> {
         Some(cases)
     }
 
-    /// Every word a value can be, where the manifest says so.
-    pub(super) fn words_of(&self, subject: &Scalar) -> Option<Vec<String>> {
-        match &subject.expr.kind {
-            ExprKind::Name(name) => match &self.config.get(name.as_str())?.ty {
-                crate::manifest::ConfigType::Enum(words) => Some(words.clone()),
-                _ => None,
-            },
-            ExprKind::Attr(_, key) if key.node == "kind" => {
-                Some(self.manifest.layers.kinds.iter().map(|kind| kind.name.node.clone()).collect())
-            }
-            _ => None,
-        }
-    }
-
     fn pattern(&mut self, frame: &mut Frame, pattern: &Expr) -> Option<Scalar> {
         match &pattern.kind {
             ExprKind::None => Some(Scalar::literal(ExprKind::Str("none".to_owned()), pattern.span)),

@@ -99,15 +99,20 @@ impl Lowerer<'_> {
     }
 
     pub(super) fn wrong_operand(&mut self, span: Span, value: &Value) -> Option<Value> {
+        let absent = matches!(value, Value::Array { optional: true, .. });
         let message = match value {
-            Value::Array { optional: true, .. } => "this array may be absent".to_owned(),
+            _ if absent => "this array may be absent".to_owned(),
             Value::None => "this is none".to_owned(),
             other => format!("this is {}", other.describe()),
         };
-        self.diagnostics.push(
-            Diagnostic::error(Code::WrongType, span, "the operator does not take this")
-                .here(message),
-        );
+        let error = Diagnostic::error(Code::WrongType, span, "the operator does not take this")
+            .here(message);
+        self.diagnostics.push(match absent {
+            true => error.help(
+                "an array that a loop hands on begins as one, such as `zeros_like(x)`; another is taken inside of `if name { ... }`",
+            ),
+            false => error,
+        });
         None
     }
 
@@ -274,7 +279,7 @@ impl Lowerer<'_> {
                         base.span,
                         format!("{} cannot be indexed", other.describe()),
                     )
-                    .help("take one entry of an axis with `pick(x, index, axis)`"),
+                    .help("take one entry of an axis with `entry(x, index, axis)`"),
                 );
                 None
             }

@@ -101,7 +101,7 @@ impl Frame {
 
     /// Adds a field at the current place, or finds an equal one that is in reach.
     pub(super) fn field(&mut self, wanted: &str, kind: FieldKind, span: Span) -> FieldRef {
-        let copy = matches!(&kind, FieldKind::Scalar(scalar) if !scalar.is_text())
+        let copy = matches!(&kind, FieldKind::Scalar(scalar) if scalar.is_copied())
             || matches!(kind, FieldKind::Slot);
         for home in self.homes.iter().rev() {
             if let Some(field) = home.fields.iter().find(|field| same_field(&field.kind, &kind)) {
@@ -112,7 +112,8 @@ impl Frame {
         let inner = self.homes.len() > 1;
         let mut name = base.clone();
         let mut count = 2;
-        while self.field_taken(&name, inner) {
+        // `load` binds its fields, and calls these.
+        while self.field_taken(&name, inner) || names::CALLED.contains(&name.as_str()) {
             name = format!("{base}_{count}");
             count += 1;
         }
@@ -154,7 +155,8 @@ impl Frame {
 
     /// A Rust name for a name of the spec: the same, unless another value in force has it.
     pub(super) fn variable(&mut self, name: &str) -> String {
-        let base = names::variable(name);
+        // What nobody needs is bound so that nobody misses it.
+        let base = if name == "_" { "_value".to_owned() } else { names::variable(name) };
         let taken = |candidate: &str, frame: &Frame| {
             frame.bound.contains(candidate)
                 || frame.scopes.iter().enumerate().any(|(at, scope)| {

@@ -19,7 +19,7 @@ impl Lowerer<'_> {
         let name = call.callee.node.as_str();
         let (least, most) = match name {
             "sqrt" | "log" | "floor" | "ceil" | "len" | "int" | "float" | "bf16" | "abs"
-            | "any" | "count" | "dtype" => (1, 1),
+            | "any" | "count" | "dtype" | "is_list" => (1, 1),
             "dim" => (2, 2),
             "min" | "max" => (1, 16),
             _ => return None,
@@ -51,10 +51,11 @@ impl Lowerer<'_> {
         let first = args.first().map(|arg| arg.ty.plain().clone()).unwrap_or(ScalarType::None);
         let ty = match name {
             "floor" | "ceil" | "len" | "int" | "count" | "dim" => ScalarType::Int,
-            "any" => ScalarType::Bool,
+            "any" | "is_list" => ScalarType::Bool,
             "dtype" => ScalarType::Str,
             "min" | "max" => match &first {
                 ScalarType::List(inner) => (**inner).clone(),
+                ScalarType::Json if args.len() == 1 => ScalarType::Float,
                 _ if args.iter().any(|arg| *arg.ty.plain() == ScalarType::Float) => {
                     ScalarType::Float
                 }
@@ -73,7 +74,8 @@ impl Lowerer<'_> {
         }
         let list_ok = matches!(name, "len" | "min" | "max")
             && matches!(first, ScalarType::List(_) | ScalarType::Str | ScalarType::Json);
-        let text_ok = matches!(name, "any" | "count" | "dim" | "dtype" | "int" | "float");
+        let text_ok =
+            matches!(name, "any" | "count" | "dim" | "dtype" | "int" | "float" | "is_list");
         if let Some(wrong) = args.iter().find(|arg| !arg.ty.is_number())
             && !list_ok
             && !text_ok

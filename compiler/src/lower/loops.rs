@@ -223,7 +223,10 @@ impl Lowerer<'_> {
                     let Some(Value::Array { shape, .. }) = found else {
                         // What is wrong in the body says more than what follows from it.
                         if let Some((_, found)) = trial.filter(|(_, found)| !found.is_empty()) {
-                            self.diagnostics.extend(found);
+                            let first = format!(
+                                "in the first round `{name}` is none, as it is before the loop; where every round needs an array, begin with one, such as `{name} = zeros_like(x)`"
+                            );
+                            self.diagnostics.extend(found.into_iter().map(|one| one.note(&first)));
                             return None;
                         }
                         let message = format!("the shape of `{name}` cannot be told from the loop");

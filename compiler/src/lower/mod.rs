@@ -30,12 +30,14 @@ mod names;
 mod operands;
 mod operators;
 mod pinned;
+mod products;
 mod rules;
 mod scalar;
 mod sizes;
 mod tensors;
 mod types;
 mod value;
+mod words;
 
 use std::collections::{HashMap, HashSet};
 

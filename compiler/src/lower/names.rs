@@ -38,6 +38,36 @@ pub(super) const TAKEN: [&str; 34] = [
     "MediaTokens",
 ];
 
+/// Functions that generated code calls without a path.
+pub(super) const CALLED: [&str; 26] = [
+    "size",
+    "sizes",
+    "given",
+    "plus",
+    "minus",
+    "times",
+    "int_pow",
+    "floor_div",
+    "floor_mod",
+    "bf16",
+    "letter",
+    "rounds_of",
+    "min_int",
+    "max_int",
+    "min_float",
+    "max_float",
+    "json_at",
+    "json_key",
+    "json_int",
+    "json_float",
+    "json_str",
+    "json_bool",
+    "json_holds",
+    "json_min",
+    "json_max",
+    "need",
+];
+
 /// `model.layers.{i}` becomes `layers`; `self_attn.q_proj` becomes `self_attn_q_proj`.
 pub(super) fn field(path: &str) -> String {
     let parts: Vec<&str> = path.split('.').filter(|part| !part.contains('{')).collect();

@@ -156,10 +156,11 @@ impl Lowerer<'_> {
                 if !optional && let ScalarType::Nullable(inner) = scalar.ty {
                     scalar.ty = *inner;
                 }
+                let given = !matches!(scalar.ty, ScalarType::Nullable(_));
                 let literal =
                     (scalar.is_literal() || scalar.is_ints()) && scalar.ty != ScalarType::None;
                 let operand = self.scalar_operand(frame, scalar, &param.name.node);
-                if optional && (literal || !matches!(operand, Operand::Literal(_))) {
+                if optional && given && (literal || !matches!(operand, Operand::Literal(_))) {
                     Operand::Some(Box::new(operand))
                 } else {
                     operand

@@ -117,12 +117,19 @@ impl Lowerer<'_> {
                 (Value::Scalar(a), Value::Scalar(b)) => {
                     self.binary(op, a, b, span).map(Value::Scalar)
                 }
-                _ => {
-                    self.error(
+                (first, second) => {
+                    let error = Diagnostic::error(
                         Code::NotConfiguration,
                         span,
                         "whether this array is there is not known when the model is loaded",
                     );
+                    let word = |value: &Value| matches!(value, Value::Scalar(scalar) if *scalar.ty.plain() == ScalarType::Str);
+                    self.diagnostics.push(match word(&first) || word(&second) {
+                        true => error.help(
+                            "where the word is meant that an array here has for its name, it stands in quotes",
+                        ),
+                        false => error,
+                    });
                     None
                 }
             },

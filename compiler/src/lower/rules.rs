@@ -10,8 +10,17 @@ use crate::source::{Span, Spanned};
 use crate::syntax::ast::{ExprKind, Extern};
 
 /// The rules that a signature may name.
-const RULES: [&str; 7] =
-    ["split", "entry", "expand_dims", "concat", "stack", "reshape", "transpose"];
+const RULES: [&str; 9] = [
+    "split",
+    "entry",
+    "expand_dims",
+    "concat",
+    "stack",
+    "reshape",
+    "transpose",
+    "broadcast",
+    "matmul",
+];
 
 impl Lowerer<'_> {
     pub(super) fn rule(
@@ -74,6 +83,8 @@ impl Lowerer<'_> {
                     }
                 }
             }
+            "broadcast" => self.broadcast_rule(&arrays, &ext.name.node, span),
+            "matmul" => self.matmul_rule(&arrays, span),
             other => {
                 self.diagnostics.push(
                     Diagnostic::error(

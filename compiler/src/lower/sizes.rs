@@ -233,7 +233,13 @@ impl Lowerer<'_> {
             }
             None => {
                 let message = format!("the size `{size}` is not known when the model is loaded");
-                self.error(Code::UnknownSize, span, message);
+                let error = Diagnostic::error(Code::UnknownSize, span, message);
+                self.diagnostics.push(match size.as_atom() {
+                    Some("L") => error.help(
+                        "tokens stand where heads or features belong: `swap_heads` turns [B, L, H, D] into [B, H, L, D] and back",
+                    ),
+                    _ => error,
+                });
                 None
             }
         }

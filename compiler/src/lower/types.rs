@@ -49,6 +49,11 @@ impl Scalar {
         !matches!(self.ty, ScalarType::Int | ScalarType::Float | ScalarType::Bool)
     }
 
+    /// Whether its Rust type is copied rather than borrowed: a number or flag, given or not.
+    pub fn is_copied(&self) -> bool {
+        matches!(self.ty.plain(), ScalarType::Int | ScalarType::Float | ScalarType::Bool)
+    }
+
     /// The truth it stands for, where that is known already.
     pub fn as_bool(&self) -> Option<bool> {
         match &self.expr.kind {
@@ -94,6 +99,10 @@ impl fmt::Display for ScalarType {
 /// The type a config key has in expressions.
 pub fn scalar_of_config(key: &ConfigKey) -> ScalarType {
     let ty = declared_scalar(key);
+    // JSON has a null of its own.
+    if ty == ScalarType::Json {
+        return ty;
+    }
     if key.nullable && key.default.is_none() { ScalarType::Nullable(Box::new(ty)) } else { ty }
 }
 

@@ -3,7 +3,8 @@
 use super::reader::{Fields, unknown_key};
 use super::tree::{Key, Table};
 use super::{
-    Manifest, Weights, capabilities, config, family, layers, method, profile, sections, weights,
+    Manifest, Weights, capabilities, config, family, layers, method, profile, sections, values,
+    weights,
 };
 use crate::diag::{Code, Diagnostic};
 use crate::source::{FileId, Span, Spanned};
@@ -62,7 +63,8 @@ pub(crate) fn manifest(
         Some((table, span)) => weights::weights(table, span, diags),
         None => Weights::default(),
     };
-    let layers = layers::layers(root.entry("layers"), whole, diags);
+    let mut layers = layers::layers(root.entry("layers"), whole, diags);
+    values::settle(&mut layers, &config);
     layers::check_kinds(&layers, diags);
     let paging = family::paging(&mut root, diags);
     let denoising = method::denoising(root.entry("method"), family.as_ref(), diags);

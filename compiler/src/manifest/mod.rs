@@ -12,6 +12,7 @@ pub mod profile;
 mod reader;
 mod sections;
 pub mod tree;
+mod values;
 mod weights;
 
 pub(crate) use family::inherited;

@@ -130,12 +130,12 @@ impl<'a> Walk<'a> {
     }
 }
 
-fn with<'a>(homes: &[&'a [Field]], inner: &'a [Field]) -> Vec<&'a [Field]> {
+pub(super) fn with<'a>(homes: &[&'a [Field]], inner: &'a [Field]) -> Vec<&'a [Field]> {
     homes.iter().copied().chain([inner]).collect()
 }
 
 /// The field that a statement means.
-fn find<'a>(field: &FieldRef, homes: &[&'a [Field]]) -> Option<&'a FieldKind> {
+pub(super) fn find<'a>(field: &FieldRef, homes: &[&'a [Field]]) -> Option<&'a FieldKind> {
     let named = |home: &&'a [Field]| {
         home.iter().find(|known| known.name == field.name).map(|known| &known.kind)
     };

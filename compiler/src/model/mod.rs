@@ -1,5 +1,6 @@
 //! A spec against a model folder: config and tensor headers, no weights.
 
+mod fits;
 mod inventory;
 mod kept;
 mod report;
@@ -16,6 +17,7 @@ use crate::expr::{ConfigValues, evaluate};
 use crate::manifest::Manifest;
 use crate::source::{FileId, Span};
 
+pub use fits::fits;
 pub use inventory::{Asked, Need, inventory};
 pub use kept::{Buffer, kept};
 pub use report::{Report, check};

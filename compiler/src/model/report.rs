@@ -8,12 +8,15 @@ use specc_checkpoint::map::{Plan, because, plan};
 use specc_checkpoint::quant::{QuantError, Stored, module};
 
 use super::Model;
+use super::fits::fits;
 use super::inventory::{Asked, Need, inventory};
 use crate::diag::{Code, Diagnostic};
 use crate::expr::{LayerValues, evaluate, evaluate_layers};
 use crate::ir::Program;
-use crate::manifest::{ConfigKey, Manifest};
+use crate::library::Library;
+use crate::manifest::{ConfigKey, LayerKind, Manifest};
 use crate::source::Span;
+use crate::syntax::ast::ExprKind;
 use crate::weights::weight_map;
 
 /// What was found about a model, when nothing is wrong with it.
@@ -31,6 +34,8 @@ pub struct Report {
     pub bytes: u64,
     /// How modules are stored, by description.
     pub modules: BTreeMap<String, usize>,
+    /// What a base's defaults give where the config says nothing, switches that are off left out.
+    pub inherited: Vec<String>,
 }
 
 /// Checks a family against a model folder. Warnings come with the report.
@@ -38,6 +43,7 @@ pub struct Report {
 /// # Errors
 /// Everything that keeps the model from being loaded by this family.
 pub fn check(
+    library: &Library,
     manifest: &Manifest,
     program: &Program,
     model: &Model,
@@ -66,6 +72,8 @@ pub fn check(
         }
     }
     let mut diags = once(diags);
+    let there = |kind: &LayerKind| layers.iter().any(|layer| layer.kind == kind.name.node);
+    diags.extend(fits(library, manifest, program, &there));
     let failed = !diags.is_empty();
     diags.extend(unread_warning(model, top));
     if failed {
@@ -78,6 +86,7 @@ pub fn check(
         dropped: plan.dropped().len(),
         bytes: model.tensors.total_bytes(),
         modules,
+        inherited: inherited(manifest, model),
     };
     Ok((report, diags))
 }
@@ -226,9 +235,27 @@ fn stored(plan: &Plan, model: &Model, name: &str, need: &Need) -> Result<Option<
             "tensor {name:?}: the graph needs {:?}, the checkpoint holds {} {:?}",
             need.shape, found.node.dtype, found.node.shape
         );
-        return Err(with_sources(plan, found, message));
+        let message = with_sources(plan, found, message);
+        return Err(match turned(&found.node.shape, &need.shape) {
+            Some(axes) => {
+                format!("{message}; its axes in another order: do = \"transpose({axes})\"")
+            }
+            None => message,
+        });
     }
     Ok(None)
+}
+
+/// The order of axes that makes one shape the other, where it is the only one.
+fn turned(from: &[usize], to: &[usize]) -> Option<String> {
+    let mut axes = Vec::new();
+    for size in to {
+        let mut places = (0..from.len()).filter(|at| from.get(*at) == Some(size));
+        let place = places.next().filter(|_| places.next().is_none())?;
+        axes.push(place);
+    }
+    let other = axes.len() == from.len() && !axes.is_sorted();
+    other.then(|| axes.iter().map(usize::to_string).collect::<Vec<_>>().join(", "))
 }
 
 fn with_sources(plan: &Plan, found: &specc_checkpoint::map::Derived, message: String) -> String {
@@ -276,6 +303,28 @@ fn unread_warning(model: &Model, top: Span) -> Option<Diagnostic> {
     )
 }
 
+fn inherited(manifest: &Manifest, model: &Model) -> Vec<String> {
+    let roots: Vec<&str> = manifest.roots.iter().map(String::as_str).collect();
+    let reader = model.config.under(&roots);
+    let mut found = Vec::new();
+    for key in manifest.config.iter().filter(|key| !key.ignored && key.value.is_none()) {
+        let Some(default) = key.default.as_ref().filter(|one| one.span.file != manifest.file)
+        else {
+            continue;
+        };
+        let stands = matches!(default.kind, ExprKind::Float(_) | ExprKind::Str(_))
+            || matches!(default.kind, ExprKind::Int(value) if value != 0)
+            || default.kind == ExprKind::Bool(true);
+        let paths: Vec<&str> = key.from.iter().map(String::as_str).collect();
+        let spelled = Key::new(&key.name.node);
+        let spelled = if paths.is_empty() { spelled } else { spelled.paths(&paths) };
+        if stands && reader.peek(spelled).is_none_or(serde_json::Value::is_null) {
+            found.push(format!("{} = {}", key.name.node, crate::syntax::print::expr(default)));
+        }
+    }
+    found
+}
+
 fn by_kind(layers: &[LayerValues]) -> Vec<(String, String, usize)> {
     let mut kinds: Vec<(String, String, usize)> = Vec::new();
     for layer in layers {
@@ -319,6 +368,10 @@ impl Report {
         );
         for (how, count) in &self.modules {
             let _ = writeln!(out, "modules   {count} stored as {how}");
+        }
+        if !self.inherited.is_empty() {
+            let values = self.inherited.join(", ");
+            let _ = writeln!(out, "defaults  {values}: a base's, where config.json says nothing");
         }
         out
     }

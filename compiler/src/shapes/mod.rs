@@ -111,8 +111,18 @@ impl Facts {
 
     /// `a // b` for sizes that are already polynomials; `origin` is what an opaque result stands for.
     pub fn quotient(&mut self, a: &Poly, b: &Poly, origin: &Expr) -> Poly {
-        if let Some(exact) = a.exact_div(b) {
+        if let Some(exact) = a.exact_div(b).or_else(|| self.over_quotient(a, b)) {
             return exact;
+        }
+        // What both hold as a factor says nothing: 3 * a // (3 * b) is a // b.
+        let common = a.common(b);
+        if common != Poly::int(1)
+            && let (Some(a), Some(b)) = (a.exact_div(&common), b.exact_div(&common))
+            && let (Some(left), Some(right)) =
+                (self.expr(&a, origin.span), self.expr(&b, origin.span))
+        {
+            let kind = ExprKind::Binary(BinaryOp::FloorDiv, Box::new(left), Box::new(right));
+            return self.quotient(&a, &b, &Expr { span: origin.span, kind });
         }
         if let (Some(a), Some(b)) = (a.as_int(), b.as_int())
             && let Some(value) = crate::expr::floor_div(a, b)
@@ -125,8 +135,18 @@ impl Facts {
         self.opaque_quotient(a, b, origin.clone())
     }
 
+    /// `k * a // (a // b)` is `k * b` where `a % b == 0` is a fact.
+    fn over_quotient(&self, a: &Poly, b: &Poly) -> Option<Poly> {
+        let pair = self.quotients.get(b.as_atom()?)?;
+        let exact = self.divisible.contains(pair);
+        exact.then(|| a.exact_div(&pair.0)?.mul(&pair.1)).flatten()
+    }
+
     fn opaque_quotient(&mut self, a: &Poly, b: &Poly, origin: Expr) -> Poly {
-        let name = format!("({a} // {b})");
+        let whole = if a.terms().nth(1).is_some() { format!("({a})") } else { a.to_string() };
+        let by = b.to_string();
+        let by = if by.contains(' ') && b.as_atom().is_none() { format!("({by})") } else { by };
+        let name = format!("({whole} // {by})");
         self.atoms.entry(name.clone()).or_insert(origin);
         self.quotients.insert(name.clone(), (a.clone(), b.clone()));
         Poly::atom(name)

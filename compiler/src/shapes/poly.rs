@@ -121,6 +121,25 @@ impl Poly {
         (candidate.mul(other)? == *self).then_some(candidate)
     }
 
+    /// The largest product that divides each term of both; 1 where there is none.
+    pub fn common(&self, other: &Poly) -> Poly {
+        let mut terms = self.terms.iter().chain(&other.terms);
+        let Some((first, by)) = terms.next() else { return Poly::int(1) };
+        let (mut factor, mut number) = (first.clone(), by.unsigned_abs());
+        for (monomial, by) in terms {
+            number = gcd(number, by.unsigned_abs());
+            for (name, power) in &mut factor {
+                let found = monomial.iter().find(|(own, _)| own == name);
+                *power = found.map_or(0, |(_, own)| *own).min(*power);
+            }
+            factor.retain(|(_, power)| *power > 0);
+        }
+        match i64::try_from(number) {
+            Ok(number) if number > 0 => Poly { terms: BTreeMap::from([(factor, number)]) },
+            _ => Poly::int(1),
+        }
+    }
+
     /// Every atom replaced by what `with` gives for it.
     pub fn substitute(&self, with: &dyn Fn(&str) -> Option<Poly>) -> Poly {
         let mut sum = Poly::default();
@@ -198,6 +217,10 @@ impl Poly {
         }
         Some(sum)
     }
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
 }
 
 fn product(left: &Monomial, right: &Monomial) -> Option<Monomial> {
@@ -281,6 +304,15 @@ mod tests {
         let sum = p("a").add(&p("b")).unwrap();
         assert_eq!(sum.mul(&p("h")).unwrap().exact_div(&sum), Some(p("h")));
         assert_eq!(Poly::int(7).exact_div(&Poly::int(2)), None);
+    }
+
+    #[test]
+    fn common_factors_are_those_of_every_term() {
+        let six = Poly::int(6).mul(&p("a")).unwrap().mul(&p("b")).unwrap();
+        let sum = six.add(&Poly::int(4).mul(&p("a")).unwrap()).unwrap();
+        let other = Poly::int(10).mul(&p("a")).unwrap();
+        assert_eq!(sum.common(&other), Poly::int(2).mul(&p("a")).unwrap());
+        assert_eq!(p("a").common(&p("b")), Poly::int(1));
     }
 
     #[test]

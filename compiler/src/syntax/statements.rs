@@ -244,6 +244,7 @@ impl Builder<'_, '_> {
             Rule::literal => match pair.as_str() {
                 "true" => ExprKind::Bool(true),
                 "false" => ExprKind::Bool(false),
+                "inf" => ExprKind::Float(f64::INFINITY),
                 _ => ExprKind::None,
             },
             _ => ExprKind::Name(pair.as_str().to_owned()),

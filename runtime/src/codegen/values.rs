@@ -120,6 +120,26 @@ pub fn max_float(list: &[f64], name: &str) -> Result<f64> {
     list.iter().copied().reduce(f64::max).ok_or_else(|| empty(name))
 }
 
+fn json_numbers(list: &serde_json::Value) -> Result<Vec<f64>> {
+    list.as_array().into_iter().flatten().map(json_float).collect()
+}
+
+/// The least of a JSON list of numbers.
+///
+/// # Errors
+/// When it is something else, or empty.
+pub fn json_min(list: &serde_json::Value, name: &str) -> Result<f64> {
+    min_float(&json_numbers(list)?, name)
+}
+
+/// The greatest of a JSON list of numbers.
+///
+/// # Errors
+/// When it is something else, or empty.
+pub fn json_max(list: &serde_json::Value, name: &str) -> Result<f64> {
+    max_float(&json_numbers(list)?, name)
+}
+
 fn empty(name: &str) -> Error {
     Error::Check(format!("{name} is empty"))
 }
@@ -163,6 +183,11 @@ pub fn json_str(value: &serde_json::Value) -> Result<&str> {
 pub fn json_at(value: &serde_json::Value, i: i64) -> Result<&serde_json::Value> {
     let found = usize::try_from(i).ok().and_then(|i| value.get(i));
     found.ok_or_else(|| Error::Check(format!("{value} has no element {i}")))
+}
+
+/// The entry `object[key]` of a JSON object, null where there is none.
+pub fn json_key<'v>(value: &'v serde_json::Value, key: &str) -> &'v serde_json::Value {
+    value.get(key).unwrap_or(&serde_json::Value::Null)
 }
 
 /// Whether a JSON list holds a value.

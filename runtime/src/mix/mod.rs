@@ -4,6 +4,7 @@
 
 mod attend;
 mod latent;
+mod linear;
 mod recurrent;
 mod scan;
 #[cfg(test)]
@@ -11,4 +12,5 @@ mod tests;
 
 pub use attend::{attend, attend_all, attend_shared};
 pub use latent::{IndexedLatentAttention, LatentAttention};
+pub use linear::{decayed_sum, gated_linear, low_rank_recurrence, previous};
 pub use recurrent::{CausalConv, gated_delta, selective_scan, ssd};

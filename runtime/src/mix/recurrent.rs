@@ -112,7 +112,7 @@ impl CausalConv {
 }
 
 /// The `n` columns from column `starts[b]` of row `b` on: [B, S, C] -> [B, n, C].
-fn window(x: &Array, n: i32, starts: &[i32]) -> Result<Array> {
+pub(super) fn window(x: &Array, n: i32, starts: &[i32]) -> Result<Array> {
     let first = starts.first().copied().unwrap_or(0);
     let window = if starts.iter().all(|&s| s == first) {
         ops::slice(x, 1, first, first + n)?
@@ -200,7 +200,7 @@ fn stepwise(cx: &Pass<'_>) -> bool {
 
 /// Runs `scan` over inputs [B, L, ..] from the state before, zeros of `shape` at first, and keeps
 /// what it leaves.
-fn run<const N: usize>(
+pub(super) fn run<const N: usize>(
     cx: &mut Pass<'_>,
     slot: Slot,
     shape: &[i32],

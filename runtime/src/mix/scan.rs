@@ -52,6 +52,45 @@ pub fn delta_steps(
     Ok((ops::cast_like(&ops::stack(&outputs, 1)?, &q)?, state))
 }
 
+/// A linear recurrence, token by token: S = S diag(w) + (S a) bᵀ + v kᵀ; y = S q, where `pair` is
+/// (a, b).
+///
+/// q, k, w, a, b: [B, L, H, K]; v: [B, L, H, V]; state: [B, H, V, K]. y is of q's type.
+pub fn linear_steps(
+    [q, k, v, w]: [&Array; 4],
+    pair: Option<(&Array, &Array)>,
+    state: &Array,
+) -> Result<Scanned> {
+    // [B, H, 1, K]
+    let row = |x: &Array, t: i32| -> Result<Array> { ops::expand(&at(x, t)?, -2) };
+    let mut state = state.clone();
+    let mut outputs = Vec::new();
+    for t in 0..q.dim(1) {
+        let written = ops::mul(&ops::expand(&at(v, t)?, -1)?, &row(k, t)?)?;
+        let mut next = ops::mul(&state, &row(w, t)?)?;
+        if let Some((a, b)) = pair {
+            let read = mx::sum_axis(ops::mul(&state, &row(a, t)?)?, -1, true)?;
+            next = ops::add(&next, &ops::mul(&read, &row(b, t)?)?)?;
+        }
+        state = ops::add(&next, &written)?;
+        outputs.push(mx::sum_axis(ops::mul(&state, &row(q, t)?)?, -1, false)?);
+    }
+    let outputs: Vec<&Array> = outputs.iter().collect();
+    Ok((ops::cast_like(&ops::stack(&outputs, 1)?, q)?, state))
+}
+
+/// A decayed sum, token by token: h = w h + x. x, w: [B, L, C]; state: [B, C]. y is of x's type.
+pub fn sum_steps(x: &Array, w: &Array, state: &Array) -> Result<Scanned> {
+    let mut state = state.clone();
+    let mut outputs = Vec::new();
+    for t in 0..x.dim(1) {
+        state = ops::add(&ops::mul(&state, &at(w, t)?)?, &at(x, t)?)?;
+        outputs.push(state.clone());
+    }
+    let outputs: Vec<&Array> = outputs.iter().collect();
+    Ok((ops::cast_like(&ops::stack(&outputs, 1)?, x)?, state))
+}
+
 /// The gated delta rule in chunks: the same sums in another order.
 ///
 /// Within a chunk the writes delta solve (I + A) delta = beta (v - Γ S k) with
@@ -369,6 +408,29 @@ mod tests {
             let (yc, sc) = selective(&x, &a, &b, &c, &dt, &state, chunk).unwrap();
             assert!(distance(&y, &yc) < 2e-5 && distance(&s, &sc) < 2e-5, "chunks of {chunk}");
         }
+    }
+
+    #[test]
+    fn the_delta_rule_is_a_recurrence_of_low_rank() {
+        let [q, k, v, g, beta, state] = &delta_inputs(9);
+        let (y, s) = delta_steps(q, k, v, g, beta, state).unwrap();
+        let wide = |x: &Array| ops::expand(x, -1).unwrap();
+        let (q, k) = (serve(q, 4).unwrap(), serve(k, 4).unwrap());
+        let decay = ops::mul(&wide(g), &mx::ones_like(&k).unwrap()).unwrap();
+        let a = ops::mul(&decay, &k).unwrap();
+        let b = ops::neg(&ops::mul(&k, &wide(beta)).unwrap()).unwrap();
+        let v = ops::mul(v, &wide(beta)).unwrap();
+        let (yl, sl) = linear_steps([&q, &k, &v, &decay], Some((&a, &b)), state).unwrap();
+        assert!(distance(&y, &yl) < 2e-5 && distance(&s, &sl) < 2e-5);
+    }
+
+    #[test]
+    fn a_decayed_sum_is_what_its_name_says() {
+        let of = |values: &[f32]| Array::from_slice(values, &[1, values.len() as i32, 1]);
+        let state = Array::from_slice(&[4.0_f32], &[1, 1]);
+        let (y, s) = sum_steps(&of(&[1.0, 2.0]), &of(&[0.5, 0.25]), &state).unwrap();
+        assert_eq!(distance(&y, &of(&[3.0, 2.75])), 0.0);
+        assert_eq!(s.item_cast::<f32>(), 2.75);
     }
 
     #[test]

@@ -60,6 +60,19 @@ fn layers() -> Vec<Layer> {
             let dt = ops::sigmoid(&part(x, 0, 4))?;
             selective_scan(cx, slot, &part(&c, 0, 4), &a, &part(&c, 4, 8), &part(&c, 8, 12), &dt)
         })),
+        recurrent(Box::new(move |cx: &mut Pass<'_>, x: &Array| {
+            let before = previous(cx, slot, x)?;
+            let head = |from| ops::heads_last(&part(&before, from, from + 4), 2);
+            let (q, k, v) = (head(0)?, head(4)?, head(8)?);
+            let decay = ops::heads_last(&ops::sigmoid(&part(x, 0, 4))?, 2)?;
+            let y = gated_linear(cx, slot, &q, &k, &v, &decay)?;
+            let (a, b) = (ops::mul(&k, &decay)?, ops::mul_scalar(&k, -0.5)?);
+            let z = low_rank_recurrence(cx, slot, &q, &k, &v, &decay, &a, &b)?;
+            ops::merge_last(&ops::add(&y, &z)?)
+        })),
+        recurrent(Box::new(move |cx: &mut Pass<'_>, x: &Array| {
+            decayed_sum(cx, slot, x, &ops::sigmoid(x)?)
+        })),
         latent(None),
         latent(Some(3)),
     ]

@@ -13,4 +13,4 @@ pub use embedding::{Embedding, MeanEmbedding, Unembedding};
 pub use experts::{ExpertLinear, MultiLinear};
 pub use linear::Linear;
 pub use norm::{LayerNorm, RmsNorm};
-pub use rope::{Rope, RopeConfig, RopeSource};
+pub use rope::{BasedRope, Rope, RopeConfig, RopeSource};

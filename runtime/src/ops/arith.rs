@@ -160,6 +160,11 @@ pub fn less(a: &Array, b: &Array) -> Result<Array> {
     Ok(mx::lt(a, b)?)
 }
 
+/// Where `x` is below a number.
+pub fn below(x: &Array, limit: f32) -> Result<Array> {
+    less(x, &weak(x, limit))
+}
+
 /// `a <= b`
 pub fn less_equal(a: &Array, b: &Array) -> Result<Array> {
     Ok(mx::le(a, b)?)

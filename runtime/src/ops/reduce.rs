@@ -15,6 +15,11 @@ pub fn sum_last(x: &Array) -> Result<Array> {
     sum(x, -1, true)
 }
 
+/// Mean over the last axis, which stays as 1.
+pub fn mean_last(x: &Array) -> Result<Array> {
+    mean(x, -1, true)
+}
+
 /// Mean.
 pub fn mean(x: &Array, axis: i32, keepdims: bool) -> Result<Array> {
     Ok(mx::mean_axis(x, axis, keepdims)?)

@@ -200,6 +200,20 @@ pub fn arange(start: i32, stop: i32) -> Result<Array> {
     Ok(mx::arange::<_, i32>(start, stop, 1)?)
 }
 
+/// Zeros in the type of `x`, the last axis of another size.
+pub fn zeros(x: &Array, size: i32) -> Result<Array> {
+    let mut shape = x.shape().to_vec();
+    if let Some(last) = shape.last_mut() {
+        *last = size;
+    }
+    Ok(mx::zeros_dtype(&shape, x.dtype())?)
+}
+
+/// The numbers 0, 1, .. as float32.
+pub fn range(n: i32) -> Result<Array> {
+    crate::ops::to_f32(&arange(0, n)?)
+}
+
 /// Each token's true position, int32 [B, L].
 pub fn positions(cx: &Pass<'_>, _ids: &Array) -> Result<Array> {
     cx.positions()

@@ -35,6 +35,14 @@ impl<'a> Scalars<'a> {
                 let code = self.convert(typed, &ty, first);
                 Typed::compound(format!("{code}.len() as i64"), ScalarType::Int)
             }
+            "is_list" => {
+                let typed = self.typed(first, place);
+                let code = match typed.ty.plain() {
+                    ScalarType::Json => format!("({}).is_array()", typed.code),
+                    ty => matches!(ty, ScalarType::List(_)).to_string(),
+                };
+                Typed::simple(code, ScalarType::Bool)
+            }
             name @ ("min" | "max") => self.extreme(name, call, place),
             "has" => Typed::simple(format!("ld.has({})", text()), ScalarType::Bool),
             "any" => Typed::simple(format!("any_stored(present, {})?", text()), ScalarType::Bool),
@@ -63,6 +71,9 @@ impl<'a> Scalars<'a> {
                 }
                 ScalarType::List(_) => {
                     Typed::simple(format!("{name}_int({code}, {label:?})?"), ScalarType::Int)
+                }
+                ScalarType::Json => {
+                    Typed::simple(format!("json_{name}({code}, {label:?})?"), ScalarType::Float)
                 }
                 other => Typed::simple(code, other),
             };

@@ -69,6 +69,10 @@ impl<'a> Scalars<'a> {
         let list = self.typed(base, place);
         let plain = list.ty.plain().clone();
         let list = self.convert(list, &plain, base);
+        if plain == ScalarType::Json && *self.typed(index, place).ty.plain() == ScalarType::Str {
+            let key = self.as_type(index, &ScalarType::Str, place);
+            return Typed::simple(format!("json_key({list}, {key})"), ScalarType::Json);
+        }
         let index = self.int(index, place);
         match plain {
             ScalarType::Str => Typed::simple(format!("letter({list}, {index})?"), ScalarType::Str),

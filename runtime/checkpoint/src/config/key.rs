@@ -153,8 +153,11 @@ impl FromConfig for Value {
 impl<T: FromConfig> FromConfig for Vec<T> {
     const EXPECTED: &'static str = "a list";
 
+    /// Numbers in a text, `1,2,3`, are a list too.
     fn from_config(value: &Value, key: &Key<'_>) -> Result<Self, String> {
-        let list = value.as_array().ok_or_else(|| format!("a list, each {}", T::EXPECTED))?;
+        let listed = value.as_str().and_then(numbers);
+        let list = listed.as_ref().or_else(|| value.as_array());
+        let list = list.ok_or_else(|| format!("a list, each {}", T::EXPECTED))?;
         let mut items = Vec::new();
         for (i, item) in list.iter().enumerate() {
             let one = T::from_config(item, key);
@@ -162,6 +165,12 @@ impl<T: FromConfig> FromConfig for Vec<T> {
         }
         Ok(items)
     }
+}
+
+/// The numbers of a text with commas between them; none where something else stands there.
+fn numbers(text: &str) -> Option<Vec<Value>> {
+    let number = |part: &str| serde_json::from_str(part.trim()).ok().filter(Value::is_number);
+    text.split(',').map(number).collect()
 }
 
 /// Reads keys of a [`ConfigFile`] under its roots and records them as read.

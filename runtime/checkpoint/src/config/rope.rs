@@ -70,6 +70,19 @@ impl RopeConfig {
     /// # Errors
     /// Names the key of an unknown type, a missing factor, or two types that disagree.
     pub fn read(reader: &Reader<'_>) -> Result<RopeConfig, ConfigError> {
+        Self::read_within(reader, true, true)
+    }
+
+    /// As [`RopeConfig::read`]; `theta` and `partial` say whether to look for these beside the
+    /// objects too.
+    ///
+    /// # Errors
+    /// As [`RopeConfig::read`].
+    pub fn read_within(
+        reader: &Reader<'_>,
+        theta: bool,
+        partial: bool,
+    ) -> Result<RopeConfig, ConfigError> {
         let by_kind = !Self::kinds(reader).is_empty();
         let mut objects = Vec::new();
         for name in OBJECTS {
@@ -85,8 +98,10 @@ impl RopeConfig {
             Some(object) => Self::from_object(object, reader)?,
             None => RopeConfig::default(),
         };
-        for source in objects.iter().chain([reader]) {
+        for source in objects.iter().chain(theta.then_some(reader)) {
             rope.theta = rope.theta.or(positive(source, "rope_theta")?);
+        }
+        for source in objects.iter().chain(partial.then_some(reader)) {
             rope.partial_rotary_factor =
                 rope.partial_rotary_factor.or(fraction(source, "partial_rotary_factor")?);
         }

@@ -66,7 +66,9 @@ impl RopeConfig {
         let mut found = None;
         for path in source.from {
             found = if matches!(*path, "rope_parameters" | "rope_scaling") {
-                Some(config::RopeConfig::read(reader)?)
+                // What the manifest gives stands before what lies beside the object.
+                let (theta, partial) = (source.theta.is_none(), source.partial.is_none());
+                Some(config::RopeConfig::read_within(reader, theta, partial)?)
             } else {
                 config::RopeConfig::read_at(reader, path)?
             };

@@ -31,6 +31,32 @@ enum Kind {
     Dynamic { base: f64, factor: f64, max_positions: i32 },
 }
 
+/// A [`Rope`] whose base is given apart from its configuration.
+#[derive(Debug)]
+pub struct BasedRope(Rope);
+
+impl BasedRope {
+    /// As [`Rope::load`], with `base` in the place of the configuration's.
+    ///
+    /// # Errors
+    /// When the configuration does not fit the size of a head.
+    pub fn load(
+        _: &mut Loader<'_>,
+        base: f32,
+        config: &RopeConfig,
+        dims: i64,
+        traditional: bool,
+    ) -> Result<Self> {
+        let config = RopeConfig { theta: f64::from(base), ..config.clone() };
+        Rope::new(&config, dims, traditional).map(BasedRope)
+    }
+
+    /// x [B, H, L, D] at the pass's positions.
+    pub fn forward(&self, cx: &Pass<'_>, x: &Array) -> Result<Array> {
+        self.0.forward(cx, x)
+    }
+}
+
 impl Rope {
     /// `dims`: features of a head, of which `config.partial` is rotated; `traditional`: pairs are
     /// neighbours and not half a head apart.

@@ -1,0 +1,54 @@
+//! Values that a function computes and never names again, such as the second result of a block whose
+//! caller takes the first alone.
+
+use crate::ir::Statement;
+
+/// The body with an underscore before the names that stand in it once and not in `last`.
+pub(super) fn unmissed(mut body: String, last: &str, statements: &[Statement]) -> String {
+    for name in bound(statements).into_iter().filter(|name| !name.starts_with('_')) {
+        let at = {
+            let mut places = places(&body, name);
+            places.next().filter(|_| places.next().is_none())
+        };
+        if let Some(at) = at.filter(|_| places(last, name).next().is_none()) {
+            body.insert(at, '_');
+        }
+    }
+    body
+}
+
+/// The names that statements bind, those of their bodies with them.
+fn bound(statements: &[Statement]) -> Vec<&str> {
+    let mut names = Vec::new();
+    for statement in statements {
+        match statement {
+            Statement::Let { vars, .. } => names.extend(vars.iter().map(|var| var.name.as_str())),
+            Statement::Choice { vars, arms, .. } => {
+                names.extend(vars.iter().map(|var| var.name.as_str()));
+                arms.iter().for_each(|arm| names.extend(bound(&arm.body)));
+            }
+            Statement::Repeat { body, .. } => names.extend(bound(body)),
+        }
+    }
+    names
+}
+
+/// Where a word stands in Rust text.
+pub(super) fn places<'t>(text: &'t str, word: &'t str) -> impl Iterator<Item = usize> + 't {
+    let part = |letter: Option<char>| letter.is_some_and(|l| l.is_alphanumeric() || l == '_');
+    text.match_indices(word).map(|(at, _)| at).filter(move |at| {
+        !part(text[..*at].chars().next_back()) && !part(text[at + word.len()..].chars().next())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::places;
+
+    #[test]
+    fn a_word_ends_where_letters_do() {
+        let found = |text| places(text, "x").collect::<Vec<_>>();
+        assert_eq!(found("let x = f(&x_2)?; x"), [4, 18]);
+        assert_eq!(found("ax xa x2"), [] as [usize; 0]);
+    }
+}
