@@ -10,6 +10,7 @@ mod memory;
 mod oracle;
 mod persistence;
 mod properties;
+mod recurrent;
 mod scenario;
 #[rustfmt::skip]
 mod sinks;
