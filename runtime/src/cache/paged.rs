@@ -276,3 +276,6 @@ impl PagedStore {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -222,6 +222,9 @@ impl CacheSet {
     /// When no span is open or a number is out of range. After an error in the work itself the set
     /// is unusable.
     pub fn resolve(&mut self, keep: &[i32]) -> Result<()> {
+        if self.broken.is_some() {
+            return self.check();
+        }
         let Some(n) = self.armed else {
             return Err(Error::cache("no verified span is open"));
         };

@@ -11,6 +11,8 @@ use super::planes::Planes;
 use crate::array::{Quantisation, dequantize, dtype_bytes, quantize};
 use crate::{Dtype, Error, Result};
 
+#[cfg(test)]
+pub(super) use turbo::encode_rotated;
 pub(super) use turbo::unrotate;
 
 /// How one of the arrays that a layer stores is written.

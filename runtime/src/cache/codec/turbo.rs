@@ -114,7 +114,12 @@ pub(super) fn decode_keys(
 pub(super) fn encode_values(x: &Array, bits: u32) -> Result<[Array; 2]> {
     let d = x.dim(-1);
     let turned = ops::mul(&ops::to_f32(x)?, &signs(d)?)?;
-    let g = grouped(&hadamard(&turned, 1.0 / (d as f32).sqrt())?)?;
+    encode_rotated(&hadamard(&turned, 1.0 / (d as f32).sqrt())?, bits)
+}
+
+/// As [`encode_values`], from what the rotation gives.
+pub(in crate::cache) fn encode_rotated(x: &Array, bits: u32) -> Result<[Array; 2]> {
+    let g = grouped(x)?;
     let scale = ops::sqrt(&ops::mean(&ops::square(&g)?, -1, true)?)?;
     let unit = ops::merge_last(&ops::div(&g, &ops::add_scalar(&scale, EPSILON)?)?)?;
     let upper = tables()?.boundaries.get(&bits).ok_or_else(|| missing("such values"))?;

@@ -19,6 +19,7 @@ fn scenario(start: i32) -> Scenario {
         start: Some(start),
         tolerance: 2e-4,
         latent: false,
+        indexed: false,
     };
     let layers = vec![
         layer(CacheLayer::new(&storages::FULL), Rule::All),

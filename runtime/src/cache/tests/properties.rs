@@ -99,14 +99,19 @@ fn layers(
             (Coding::Turbo, _) => 2e-3,
             (Coding::Affine, _) => 2e-4,
         };
-        layers.push(Layer {
+        let layer = Layer {
             declared,
             rule,
             codes: Codes(written),
             start: if coding == Coding::Plain { None } else { start },
             tolerance,
             latent: read == Reading::Latent,
-        });
+            indexed: false,
+        };
+        if layer.latent {
+            layers.push(Layer { indexed: true, ..layer.clone() });
+        }
+        layers.push(layer);
     }
     layers
 }
@@ -115,7 +120,7 @@ pub fn affine(bits: i32, group_size: i32) -> [Code; 2] {
     [Code::Affine { bits, group_size }; 2]
 }
 
-fn cases(n: u32) -> ProptestConfig {
+pub fn cases(n: u32) -> ProptestConfig {
     let usual = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
     // A number in the environment wins.
     let asked = std::env::var_os("PROPTEST_CASES").is_some();

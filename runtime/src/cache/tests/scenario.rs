@@ -8,7 +8,9 @@ use proptest::prelude::*;
 
 use super::oracle::{self, Sizes};
 use crate::cache::persist::Identity;
-use crate::cache::{CacheLayer, CachePlan, CacheSet, Codes, Mask, PlanOptions, Rule, Scores, Slot};
+use crate::cache::{
+    CacheLayer, CachePlan, CacheSet, Codes, Mask, PlanOptions, Rule, Scores, Slot, Timeline,
+};
 use crate::composition::{
     CompositionRequest, KvOverride, KvRequest, PagingRequest, TurboBits, resolve_composition,
 };
@@ -27,6 +29,8 @@ pub struct Layer {
     pub tolerance: f32,
     /// Whether it is read by latent attention: one key and value for all heads.
     pub latent: bool,
+    /// Whether it keeps index keys too: as the keys, and as they came.
+    pub indexed: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -287,7 +291,11 @@ impl Scenario {
             let (q, k, v) = (tensor(0, self.sizes.heads), tensor(1, kv_heads), tensor(2, kv_heads));
             let slot = Slot::new(i as u32);
             let y = if self.layers[i].latent {
-                latent(&mut pass, slot, &q, &k, &v)
+                let (y, index) = latent(&mut pass, slot, [&q, &k, &v], self.layers[i].indexed);
+                if let Some(index) = index {
+                    self.compare_index(i, pass.timeline(), lengths, &index);
+                }
+                y
             } else {
                 let scores = Scores { scale: 0.5, softcap: None, sinks: None };
                 pass.attend(slot, &q, &k, &v, scores).unwrap()
@@ -321,6 +329,20 @@ impl Scenario {
             for (coded, layer) in row.coded.iter_mut().zip(&self.layers) {
                 let reached = layer.start.is_some_and(|start| row.tokens >= start);
                 *coded |= reached && *length > 0;
+            }
+        }
+    }
+
+    /// Index keys [B, S, D] are those of the rows' tokens, whatever becomes of the latents.
+    fn compare_index(&self, i: usize, line: &Timeline, lengths: &[i32], index: &Array) {
+        let sizes = Sizes { kv_heads: 1, ..self.sizes };
+        let (columns, dim) = (index.dim(1) as usize, sizes.dim);
+        let index = crate::ops::reshape(index, &[-1]).unwrap().to_vec_cast::<f32>().unwrap();
+        for (b, (row, length)) in self.rows.iter().zip(lengths).enumerate() {
+            for position in 0..row.tokens + length {
+                let at = (b * columns + (position + line.pads[b]) as usize) * dim;
+                let want = oracle::vector(sizes, row.id, i, 1, position, 0);
+                assert_eq!(index[at..at + dim], want, "index key {position} of row {b}");
             }
         }
     }
@@ -383,10 +405,16 @@ impl Scenario {
 }
 
 /// Attention over what a layer stores, in plain operations: keys and values [B, 1, L, D].
-fn latent(pass: &mut Pass<'_>, slot: Slot, q: &Array, k: &Array, v: &Array) -> Array {
+fn latent(
+    pass: &mut Pass<'_>,
+    slot: Slot,
+    [q, k, v]: [&Array; 3],
+    indexed: bool,
+) -> (Array, Option<Array>) {
     use crate::ops;
     let one = |x: &Array| ops::squeeze(x, 1).unwrap();
-    let (stored, mask) = pass.store(slot, &[&one(k), &one(v)]).unwrap();
+    let arrays = [&one(k), &one(v), &one(k)];
+    let (stored, mask) = pass.store(slot, &arrays[..if indexed { 3 } else { 2 }]).unwrap();
     let [keys, values] = [0, 1].map(|i| ops::expand(&stored[i].decoded().unwrap(), 1).unwrap());
     let scores = ops::matmul(q, &ops::swap(&keys, -1, -2).unwrap()).unwrap();
     let scores = ops::mul_scalar(&scores, 0.5).unwrap();
@@ -399,5 +427,6 @@ fn latent(pass: &mut Pass<'_>, slot: Slot, q: &Array, k: &Array, v: &Array) -> A
         Some(mask) => ops::select(&mask, &scores, &Array::from_f32(f32::MIN)).unwrap(),
         None => scores,
     };
-    ops::matmul(&ops::softmax(&scores, true).unwrap(), &values).unwrap()
+    let y = ops::matmul(&ops::softmax(&scores, true).unwrap(), &values).unwrap();
+    (y, indexed.then(|| stored[2].decoded().unwrap()))
 }
