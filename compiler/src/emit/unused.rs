@@ -10,11 +10,19 @@ pub(super) fn unmissed(mut body: String, last: &str, statements: &[Statement]) -
             let mut places = places(&body, name);
             places.next().filter(|_| places.next().is_none())
         };
-        if let Some(at) = at.filter(|_| places(last, name).next().is_none()) {
+        let alone = |at: &usize| places(last, name).next().is_none() && binds(&body, *at);
+        if let Some(at) = at.filter(alone) {
             body.insert(at, '_');
         }
     }
     body
+}
+
+/// Whether a name's place is in the pattern of a `let`: one whose call became the tail is bound nowhere.
+fn binds(body: &str, at: usize) -> bool {
+    let before = body.get(..at).unwrap_or_default();
+    let pattern = before.rfind("let ").and_then(|start| before.get(start..));
+    pattern.is_some_and(|pattern| !pattern.contains(['=', ';', '{']))
 }
 
 /// The names that statements bind, those of their bodies with them.
@@ -43,7 +51,17 @@ pub(super) fn places<'t>(text: &'t str, word: &'t str) -> impl Iterator<Item = u
 
 #[cfg(test)]
 mod tests {
-    use super::places;
+    use super::{binds, places};
+
+    #[test]
+    fn a_pattern_ends_at_its_value() {
+        let body = "let [a, b] = f(&c)?;\nops::d(&a)";
+        let found: Vec<bool> = ["a", "b", "c", "d"]
+            .iter()
+            .filter_map(|name| Some(binds(body, places(body, name).next()?)))
+            .collect();
+        assert_eq!(found, [true, true, false, false]);
+    }
 
     #[test]
     fn a_word_ends_where_letters_do() {
