@@ -56,8 +56,11 @@ fn pass(set: &mut CacheSet, phase: Phase, n: i32) {
     pass.finish().unwrap();
 }
 
+/// What is done to a header, and its name.
+type Forgery<'a> = (&'a str, &'a dyn Fn(&mut Value));
+
 /// What a plan says to forged files of nine tokens under a record: six of a prompt and three steps.
-fn said(kv: KvRequest, block: Option<i64>, forgeries: &[(&str, &dyn Fn(&mut Value))]) -> String {
+fn said(kv: KvRequest, block: Option<i64>, forgeries: &[Forgery<'_>]) -> String {
     let record = composition(kv, block);
     let plan = plan(&layers(), &record);
     let mut set = plan.make();
