@@ -13,7 +13,6 @@ mod registry;
 mod validate;
 
 pub use artifact::artifact_of;
-#[cfg(feature = "cli")]
 pub(crate) use chat::load_chat_template;
 pub use chat::load_model_chat_template;
 pub use error::ProfileError;
