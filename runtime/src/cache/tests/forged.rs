@@ -56,7 +56,7 @@ fn pass(set: &mut CacheSet, phase: Phase, n: i32) {
     pass.finish().unwrap();
 }
 
-/// What is done to a header, and its name.
+/// What is said of it, and what is changed.
 type Forgery<'a> = (&'a str, &'a dyn Fn(&mut Value));
 
 /// What a plan says to forged files of nine tokens under a record: six of a prompt and three steps.
@@ -71,7 +71,7 @@ fn said(kv: KvRequest, block: Option<i64>, forgeries: &[Forgery<'_>]) -> String 
     let (key, tokens) = (record.cache_key(), vec![(0..9).collect::<Vec<u32>>()]);
     set.save(&file, &identity(), &key, &tokens).unwrap();
     let good = std::fs::read(&file).unwrap();
-    let nothing: (&str, &dyn Fn(&mut Value)) = ("nothing", &|_| {});
+    let nothing: Forgery<'_> = ("nothing", &|_| {});
     let lines: Vec<String> = std::iter::once(&nothing)
         .chain(forgeries)
         .map(|(what, change)| {
