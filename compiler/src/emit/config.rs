@@ -103,6 +103,9 @@ impl Emitter<'_> {
         if !(key.from.is_empty() || key.from == [name.clone()]) {
             let _ = write!(spelled, ".paths(&[{}])", paths.join(", "));
         }
+        if key.infinite() {
+            spelled.push_str(".infinite()");
+        }
         if matches!(key.ty, ConfigType::Json) {
             return format!("r.json({spelled}).cloned().unwrap_or_default()");
         }

@@ -21,7 +21,7 @@ pub use method::{CanvasSampler, Denoising};
 pub(crate) use sections::section_schema;
 
 use crate::source::{FileId, Span, Spanned};
-use crate::syntax::ast::Expr;
+use crate::syntax::ast::{Expr, ExprKind};
 
 /// One family, inheritance already applied: each entry keeps the place where it was written.
 #[derive(Debug, Clone)]
@@ -135,6 +135,17 @@ pub struct ConfigKey {
 }
 
 impl ConfigKey {
+    /// Whether a config may say infinity: where the default does.
+    pub fn infinite(&self) -> bool {
+        let mut found = false;
+        if let Some(default) = &self.default {
+            crate::syntax::visit::each(default, &mut |part| {
+                found |= matches!(part.kind, ExprKind::Float(value) if value.is_infinite());
+            });
+        }
+        found
+    }
+
     /// The expressions that its value may come from.
     pub fn expressions(&self) -> impl Iterator<Item = &Expr> {
         let rope = self.rope.as_ref();
