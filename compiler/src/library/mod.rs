@@ -196,17 +196,6 @@ impl Library {
     }
 }
 
-/// As [`Library::load_family`].
-///
-/// # Errors
-/// Every problem found.
-pub fn load_family(
-    library: &Library,
-    name: &str,
-) -> Result<(Manifest, Vec<GraphFile>), Vec<Diagnostic>> {
-    library.load_family(name)
-}
-
 /// What must hold among families: one generic one at most, and no two that take one model type.
 pub fn check_registry(manifests: &BTreeMap<String, Manifest>) -> Vec<Diagnostic> {
     families::registry(manifests)

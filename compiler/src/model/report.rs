@@ -9,7 +9,7 @@ use specc_checkpoint::quant::{QuantError, Stored, module};
 
 use super::Model;
 use super::inventory::{Asked, Need, inventory};
-use crate::diag::{Code, Diagnostic};
+use crate::diag::{Code, Diagnostic, grouped};
 use crate::expr::{LayerValues, evaluate, evaluate_layers};
 use crate::ir::Program;
 use crate::manifest::{ConfigKey, Manifest};
@@ -65,7 +65,7 @@ pub fn check(
             Err(message) => diags.push(Diagnostic::error(Code::TensorShape, need.span, message)),
         }
     }
-    let mut diags = once(diags);
+    let mut diags = told_once(diags);
     let failed = !diags.is_empty();
     diags.extend(unread_warning(manifest, model, top));
     if failed {
@@ -104,7 +104,8 @@ fn audit(
             Code::MissingTensor,
             place.map_or(top, |need| need.span),
             one.to_string(),
-        );
+        )
+        .counting(one.count);
         let error = match &one.nearest {
             Some(near) => error.help(format!(
                 "where that one is meant: [[weights.map]] from = {:?}, to = {:?}",
@@ -125,7 +126,8 @@ fn audit(
         if part.is_some_and(|module| all.contains(&format!("{module}.weight"))) {
             continue;
         }
-        diags.push(Diagnostic::error(Code::UnexplainedTensor, top, one.to_string()).help(format!(
+        let error = Diagnostic::error(Code::UnexplainedTensor, top, one.to_string());
+        diags.push(error.counting(one.count).help(format!(
             "use it in the graph, rename it under [[weights.map]], or drop it: drop = [\"...\", {:?}]",
             pattern(&one.names)
         )));
@@ -249,25 +251,13 @@ fn with_sources(plan: &Plan, found: &specc_checkpoint::map::Derived, message: St
 }
 
 /// Findings that differ in their numbers only, as one each.
-fn once(diags: Vec<Diagnostic>) -> Vec<Diagnostic> {
-    let mut seen: BTreeMap<(Code, String), (Diagnostic, usize)> = BTreeMap::new();
-    let mut order = Vec::new();
-    for diagnostic in diags {
-        let key = (diagnostic.code, alike(&diagnostic.message));
-        match seen.get_mut(&key) {
-            Some((_, count)) => *count += 1,
-            None => {
-                order.push(key.clone());
-                seen.insert(key, (diagnostic, 1));
-            }
-        }
-    }
-    order
+fn told_once(diags: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    let groups = grouped(diags, |one| (one.code, alike(&one.message)));
+    groups
         .into_iter()
-        .filter_map(|key| seen.remove(&key))
-        .map(|(diagnostic, count)| match count {
-            1 => diagnostic,
-            _ => diagnostic.note(format!("and {} more like this", count - 1)),
+        .map(|(diagnostic, more)| match more {
+            0 => diagnostic,
+            _ => diagnostic.note(format!("and {more} more like this")),
         })
         .collect()
 }
