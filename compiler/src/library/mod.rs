@@ -4,6 +4,7 @@
 mod embedded;
 mod families;
 mod files;
+mod registry;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -196,9 +197,9 @@ impl Library {
     }
 }
 
-/// What must hold among families: one generic one at most, and no two that take one model type.
+/// What must hold among families: one generic one at most, and no two that take one config.
 pub fn check_registry(manifests: &BTreeMap<String, Manifest>) -> Vec<Diagnostic> {
-    families::registry(manifests)
+    registry::registry(manifests)
 }
 
 fn top(file: FileId) -> Span {
