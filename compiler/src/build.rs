@@ -1,11 +1,13 @@
 //! For build scripts: specs to Rust in `OUT_DIR`.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
-use crate::compile::{check, generate};
-use crate::diag::{Diagnostic, render};
+use crate::checks::{Checks, check_among, manifests};
+use crate::compile::{Checked, generate};
+use crate::diag::{has_errors, render};
 use crate::emit::EmitError;
 use crate::library::Library;
 
@@ -84,7 +86,7 @@ impl Build {
         self
     }
 
-    /// Compiles, writes what changed, and tells cargo which files to watch.
+    /// Compiles, writes what changed, and tells cargo which files to watch and what to warn of.
     ///
     /// # Errors
     /// Problems of the specs, all of them, with their places; and files that cannot be written.
@@ -113,26 +115,10 @@ impl Build {
             Some(out) => out,
             None => PathBuf::from(env::var_os("OUT_DIR").ok_or(BuildError::NoOutDir)?),
         };
-        let mut problems: Vec<Diagnostic> = library.diagnostics().to_vec();
-        let mut made = Vec::new();
-        for name in &names {
-            match check(&library, name) {
-                Ok(checked) => made.push((name, checked)),
-                Err(found) => {
-                    for problem in found {
-                        if !problems.contains(&problem) {
-                            problems.push(problem);
-                        }
-                    }
-                }
-            }
-        }
-        if crate::diag::has_errors(&problems) {
-            return Err(BuildError::Specs(render::all(
-                &library.sources,
-                &problems,
-                render::Style::Plain,
-            )));
+        let (families, warnings) = checked(&library, &names)?;
+        let mut made: Vec<_> = families.into_iter().collect();
+        for warning in warnings {
+            println!("cargo::warning={warning}");
         }
         // Targeted families are tried first, of these one's own before the built-in ones.
         made.sort_by_key(|(name, checked)| {
@@ -164,10 +150,78 @@ impl Build {
     }
 }
 
+/// The families by name, and what is to be warned of, a line each.
+fn checked(
+    library: &Library,
+    names: &[String],
+) -> Result<(BTreeMap<String, Checked>, Vec<String>), BuildError> {
+    // What must hold among families concerns those of this crate.
+    let mut manifests = manifests(library).0;
+    manifests.retain(|name, _| names.contains(name));
+    let Checks { families, diagnostics } = check_among(library, names, &manifests);
+    if has_errors(&diagnostics) {
+        let text = render::all(&library.sources, &diagnostics, render::Style::Plain);
+        return Err(BuildError::Specs(text));
+    }
+    let warnings = render::sorted(&diagnostics).into_iter();
+    let warnings = warnings.map(|warning| render::line(&library.sources, warning)).collect();
+    Ok((families, warnings))
+}
+
 fn write_changed(path: &Path, text: &str) -> Result<(), BuildError> {
     if fs::read_to_string(path).ok().as_deref() == Some(text) {
         return Ok(());
     }
     fs::write(path, text)
         .map_err(|error| BuildError::File { path: path.display().to_string(), error })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test that fails says where")]
+
+    use super::*;
+
+    fn family(folder: &Path, name: &str, more: &str) {
+        let text = format!(
+            "[family]\nname = {name:?}\nmodel_types = [\"acme\"]\nextends = \"llama\"\nlabel = {name:?}\n{more}"
+        );
+        fs::write(folder.join(format!("{name}.toml")), text).unwrap();
+    }
+
+    fn library(folder: &Path) -> (Library, Vec<String>) {
+        let library = Library::with_dir(folder);
+        let local = library.families().filter(|name| library.is_local(name));
+        let names = local.map(str::to_owned).collect();
+        (library, names)
+    }
+
+    #[test]
+    fn two_families_of_a_crate_for_one_model_type_are_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        family(folder.path(), "one", "");
+        family(folder.path(), "two", "");
+        let out = tempfile::tempdir().unwrap();
+        let told = Build::new().specs(folder.path()).out_dir(out.path()).compile();
+        let told = told.unwrap_err().to_string();
+        assert!(told.contains("two families answer to the model type `acme`"), "{told}");
+        // One of them alone is no trouble.
+        let one = Build::new().specs(folder.path()).families(["one"]).out_dir(out.path());
+        one.compile().unwrap();
+        assert!(out.path().join("one.rs").is_file());
+    }
+
+    #[test]
+    fn warnings_are_lines() {
+        let folder = tempfile::tempdir().unwrap();
+        family(folder.path(), "one", "");
+        let graph = "block unused(x: [B, L, hidden_size]) -> [B, L, hidden_size] { silu(x) }\n";
+        fs::write(folder.path().join("one.graph"), graph).unwrap();
+        let (library, names) = library(folder.path());
+        let (families, warnings) = checked(&library, &names).unwrap();
+        assert_eq!(families.len(), 1);
+        let [warning] = warnings.as_slice() else { panic!("{warnings:?}") };
+        assert!(warning.contains("one.graph:1:7: ") && warning.contains("`unused`"), "{warning}");
+        assert!(!warning.contains('\n'), "{warning}");
+    }
 }

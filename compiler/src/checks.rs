@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use crate::compile::{self, Checked};
-use crate::diag::Diagnostic;
+use crate::diag::{Diagnostic, once};
 use crate::library::{Library, check_registry};
 use crate::manifest::Manifest;
 
@@ -42,32 +42,22 @@ pub fn check_among(
     names: &[String],
     manifests: &BTreeMap<String, Manifest>,
 ) -> Checks {
-    let mut checks = Checks::default();
-    let mut seen = HashSet::new();
-    let mut add = |diagnostics: &mut Vec<Diagnostic>, found: Vec<Diagnostic>| {
-        for diagnostic in found {
-            if seen.insert(format!("{diagnostic:?}")) {
-                diagnostics.push(diagnostic);
-            }
-        }
-    };
-    add(&mut checks.diagnostics, library.diagnostics().to_vec());
+    let mut families = BTreeMap::new();
+    let mut found = library.diagnostics().to_vec();
     for name in names {
         match compile::check(library, name) {
             Ok(checked) => {
-                add(&mut checks.diagnostics, checked.program.warnings.clone());
-                checks.families.insert(name.clone(), checked);
+                found.extend(checked.program.warnings.iter().cloned());
+                families.insert(name.clone(), checked);
             }
-            Err(found) => add(&mut checks.diagnostics, found),
+            Err(problems) => found.extend(problems),
         }
     }
     // Of the whole set, what concerns the families asked for.
     let files: HashSet<_> = names.iter().filter_map(|name| library.family_file(name)).collect();
-    let among = check_registry(manifests).into_iter().filter(|finding| {
+    found.extend(check_registry(manifests).into_iter().filter(|finding| {
         let labels = finding.labels.iter().chain([&finding.primary]);
         labels.into_iter().any(|label| files.contains(&label.span.file))
-    });
-    let among = among.collect();
-    add(&mut checks.diagnostics, among);
-    checks
+    }));
+    Checks { families, diagnostics: once(found) }
 }

@@ -3,7 +3,7 @@
 use specc_checkpoint::config::ConfigFile;
 
 use crate::declare::declare;
-use crate::diag::Diagnostic;
+use crate::diag::{Diagnostic, once};
 use crate::emit::{EmitError, emit};
 use crate::expr::check_manifest;
 use crate::ir::Program;
@@ -38,19 +38,8 @@ pub fn check(library: &Library, family: &str) -> Result<Checked, Vec<Diagnostic>
     match lowered {
         Ok(program) if found.is_empty() => Ok(Checked { manifest, program }),
         lowered => {
-            // Both phases look at some expressions: what both find is said once.
-            let errors = lowered.err().unwrap_or_default();
-            found.extend(errors);
-            let mut once: Vec<Diagnostic> = Vec::new();
-            for diagnostic in found {
-                let known = once.iter().any(|known| {
-                    known.code == diagnostic.code && known.primary.span == diagnostic.primary.span
-                });
-                if !known {
-                    once.push(diagnostic);
-                }
-            }
-            Err(once)
+            found.extend(lowered.err().unwrap_or_default());
+            Err(once(found))
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use crate::checks::manifests;
 use crate::compile;
 use crate::diag::{Code, Diagnostic, Severity};
 use crate::library::{Library, Origin};
@@ -62,7 +63,7 @@ pub fn from_model(
     model: &Model,
 ) -> Option<Proposal> {
     let model_type = model.config.model_type().unwrap_or(name).to_owned();
-    let known = manifests(library);
+    let (known, _) = manifests(library);
     let names: Vec<String> = match from {
         Some(from) => vec![from.to_owned()],
         // A base that may be meant: one with a condition of its own only for models that meet it.
@@ -95,12 +96,6 @@ pub fn from_model(
 
 /// Errors, warnings, whether the base answers to another type, the base's depth, length.
 type Rank = (usize, usize, bool, usize, usize);
-
-/// The families that can be read.
-fn manifests(library: &Library) -> BTreeMap<String, Manifest> {
-    let load = |name: &str| Some((name.to_owned(), library.load_family(name).ok()?.0));
-    library.families().filter_map(load).collect()
-}
 
 fn answers(manifest: &Manifest, model_type: &str) -> bool {
     manifest.family.model_types.iter().any(|known| known.node == model_type)
@@ -206,7 +201,7 @@ fn judge(library: &Library, name: &str, text: &str, model: &Model) -> Verdict {
     Verdict { findings, unread, sources: library.sources }
 }
 
-/// Errors count; one about tensors counts for as many as it names.
+/// Errors count; one about tensors counts for as many as it stands for.
 fn weigh(findings: &[Diagnostic]) -> usize {
     let errors = findings.iter().filter(|one| one.severity == Severity::Error);
     errors
@@ -218,9 +213,7 @@ fn weigh(findings: &[Diagnostic]) -> usize {
                 // It did not come as far as the tensors.
                 return 100_000;
             }
-            let count =
-                one.message.split_once(" tensors)").and_then(|(before, _)| before.rsplit_once('('));
-            count.and_then(|(_, count)| count.parse::<usize>().ok()).unwrap_or(1)
+            one.count
         })
         .sum()
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 use specc::checks::check_families;
 use specc::compile;
 use specc::diag::render::{self, Style};
-use specc::expr::{FUNCTIONS, eval, evaluate};
+use specc::expr::{Function, eval, evaluate};
 use specc::library::{Library, Origin};
 use specc::lower::{ManifestScope, manifest_scalar};
 use specc::source::Sources;
@@ -229,7 +229,7 @@ fn every_word_of_the_language_is_in_the_document() {
     schema_words(&specc::schema::manifest(), &mut words);
     assert!(words.len() > 100, "{words:?}");
     words.extend(specc::weights::STEPS.iter().map(|(name, _)| (*name).to_owned()));
-    words.extend(FUNCTIONS.map(str::to_owned));
+    words.extend(Function::of_values().map(str::to_owned));
     words.extend(KEYWORDS.map(str::to_owned));
     words.extend(["any", "count", "dim", "dtype", "has", "weight"].map(str::to_owned));
     // What each storage of the library says, and the rules of the library's ops.

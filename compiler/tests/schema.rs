@@ -2,7 +2,10 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that fails says where")]
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
+use specc::library::{Library, Origin};
 
 /// Whether a value fits a schema of the words that ours uses.
 fn fits(schema: &Value, value: &Value) -> bool {
@@ -110,4 +113,134 @@ fn wrong_manifests_do_not_fit() {
     }
     assert!(fits(&schema, &json(head)));
     assert!(!fits(&schema, &json("[config]\na = \"int\"\n")));
+}
+
+/// What the reader knows in a table: it names all of that to who writes a key that it does not know.
+fn known_keys(documents: &[&str]) -> BTreeSet<String> {
+    let mut keys = BTreeSet::new();
+    for document in documents {
+        let mut library = Library::builtin();
+        let head = "[family]\nname = \"acme\"\nmodel_types = [\"acme\"]\nlabel = \"Acme\"\n";
+        let text = match document.strip_prefix("[family]\n") {
+            Some(rest) => format!("{head}{rest}"),
+            None => format!("{head}extends = \"llama\"\n{document}"),
+        };
+        library.add(Origin::Folder, "acme.toml", "acme.toml", &text);
+        let found = library.load_family("acme").expect_err(&text);
+        let help = found
+            .iter()
+            .filter(|one| one.message.ends_with("has no key `zzqqxx`"))
+            .find_map(|one| one.help.first()?.strip_prefix("known keys: "));
+        let help = help.unwrap_or_else(|| panic!("{text}: {found:#?}"));
+        keys.extend(help.split(", ").map(|key| key.trim_matches('`').to_owned()));
+    }
+    keys
+}
+
+/// The tables whose keys are written out in the schema are those that the reader takes, key by key.
+#[test]
+fn the_schema_and_the_reader_know_the_same_keys() {
+    let schema = specc::schema::manifest();
+    let key = "/properties/config/additionalProperties/anyOf/2";
+    let drop = "/properties/weights/properties/drop/anyOf/1/items/anyOf/1";
+    let prefix = "/properties/weights/properties/prefixes/anyOf/1/items/anyOf/1";
+    let map = "/properties/weights/properties/map/items/anyOf/1";
+    let quantised = format!("{map}/properties/quantised");
+    let rows: &[(&str, &[&str])] = &[
+        ("", &["[zzqqxx]\n"]),
+        ("/properties/family", &["[family]\nzzqqxx = 1\n"]),
+        (
+            "/properties/family/properties/oracle",
+            &["[family]\noracle = { program = \"a\", zzqqxx = 1 }\n"],
+        ),
+        (
+            "/properties/family/properties/fidelity/anyOf/1",
+            &["[family]\nfidelity = { tier = \"l3\", zzqqxx = 1 }\n"],
+        ),
+        ("/properties/dialect", &["[dialect]\nzzqqxx = 1\n"]),
+        (
+            key,
+            &[
+                "[config]\na = { type = \"rope\", zzqqxx = 1 }\n",
+                "[config]\na = { type = \"int\", zzqqxx = 1 }\n",
+            ],
+        ),
+        ("/properties/weights", &["[weights]\nzzqqxx = 1\n"]),
+        (prefix, &["[weights]\nprefixes = [{ from = \"a.\", zzqqxx = 1 }]\n"]),
+        (drop, &["[weights]\ndrop = [{ name = \"a.*\", zzqqxx = 1 }]\n"]),
+        (map, &["[weights]\nmap = [{ from = \"a\", to = \"b\", zzqqxx = 1 }]\n"]),
+        (
+            &quantised,
+            &[
+                "[weights]\nmap = [{ from = \"a\", to = \"b\", quantised = { bits = 4, group_size = 32, zzqqxx = 1 } }]\n",
+            ],
+        ),
+        (
+            "/properties/layers/properties/kind/anyOf/1",
+            &["[layers]\nkind = { pattern = [\"a\"], zzqqxx = 1 }\n"],
+        ),
+        ("/properties/cache", &["[cache]\nzzqqxx = 1\n"]),
+        ("/properties/method", &["[family]\nmethod = \"denoising\"\n[method]\nzzqqxx = 1\n"]),
+    ];
+    for (place, documents) in rows {
+        let table = schema.pointer(place).unwrap_or_else(|| panic!("no {place}"));
+        assert_eq!(table["additionalProperties"], false, "{place} takes any key");
+        let keys = table["properties"].as_object().unwrap().keys().cloned();
+        assert_eq!(keys.collect::<BTreeSet<_>>(), known_keys(documents), "{place}");
+    }
+}
+
+/// The words of a key are those that the reader names to who writes another.
+#[test]
+fn the_schema_and_the_reader_know_the_same_words() {
+    let schema = specc::schema::manifest();
+    let key = "/properties/config/additionalProperties/anyOf/2/properties";
+    let map = "/properties/weights/properties/map/items/anyOf/1/properties";
+    let rows = [
+        ("/properties/family/properties/tier".to_owned(), "[family]\ntier = \"zzqqxx\"\n"),
+        ("/properties/family/properties/method".to_owned(), "[family]\nmethod = \"zzqqxx\"\n"),
+        (
+            "/properties/family/properties/fidelity/anyOf/0".to_owned(),
+            "[family]\nfidelity = \"zzqqxx\"\n",
+        ),
+        (
+            "/properties/family/properties/fidelity/anyOf/1/properties/tier".to_owned(),
+            "[family]\nfidelity = { tier = \"zzqqxx\" }\n",
+        ),
+        (
+            "/properties/family/properties/fidelity/anyOf/1/properties/claim".to_owned(),
+            "[family]\nfidelity = { claim = \"zzqqxx\" }\n",
+        ),
+        (
+            "/properties/family/properties/oracle/properties/claim".to_owned(),
+            "[family]\noracle = { program = \"a\", claim = \"zzqqxx\" }\n",
+        ),
+        (format!("{key}/kind"), "[config]\na = { type = \"rope\", kind = \"zzqqxx\" }\n"),
+        (
+            format!("{map}/quantised/properties/mode"),
+            "[weights]\nmap = [{ from = \"a\", to = \"b\", quantised = { bits = 4, group_size = 32, mode = \"zzqqxx\" } }]\n",
+        ),
+        (
+            "/properties/method/properties/sampler".to_owned(),
+            "[family]\nmethod = \"denoising\"\n[method]\nsampler = \"zzqqxx\"\n",
+        ),
+    ];
+    for (place, document) in rows {
+        let head = "[family]\nname = \"acme\"\nmodel_types = [\"acme\"]\nlabel = \"Acme\"\n";
+        let text = match document.strip_prefix("[family]\n") {
+            Some(rest) => format!("{head}{rest}"),
+            None => format!("{head}extends = \"llama\"\n{document}"),
+        };
+        let mut library = Library::builtin();
+        library.add(Origin::Folder, "acme.toml", "acme.toml", &text);
+        let found = library.load_family("acme").expect_err(&text);
+        let mut messages = found.iter().map(|one| one.message.as_str());
+        let message = messages.find(|text| text.ends_with("found \"zzqqxx\""));
+        let (_, words) =
+            message.unwrap_or_else(|| panic!("{found:#?}")).split_once("must be ").unwrap();
+        let words: BTreeSet<&str> = words.split('`').skip(1).step_by(2).collect();
+        let own = schema.pointer(&place).unwrap_or_else(|| panic!("no {place}"))["enum"].as_array();
+        let own: BTreeSet<&str> = own.unwrap().iter().map(|word| word.as_str().unwrap()).collect();
+        assert_eq!(own, words, "{place}");
+    }
 }

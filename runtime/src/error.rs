@@ -53,6 +53,9 @@ pub enum Error {
     /// A configuration that the family's checks refuse.
     #[error("config.json: {0}")]
     Check(String),
+    /// An expression over the configuration that has no value.
+    #[error("config.json: {0}")]
+    NoValue(#[from] specc_checkpoint::scalar::NoValue),
     /// A graph that is made for one configuration met another.
     #[error(transparent)]
     OtherConfig(Box<OtherConfig>),

@@ -334,4 +334,10 @@ impl Family {
     pub fn has_model_type(&self, model_type: &str) -> bool {
         !self.conditional && self.model_types.contains(&model_type)
     }
+
+    /// Whether it is a graph that was made for one configuration, as `specc emit --specialize` makes
+    /// them: its implementation is called so.
+    pub fn is_for_one_configuration(&self) -> bool {
+        self.profile.implementation.ends_with("-generated")
+    }
 }

@@ -5,6 +5,9 @@ pub mod render;
 
 pub use codes::Code;
 
+use std::collections::HashMap;
+use std::hash::Hash;
+
 use crate::source::Span;
 
 /// How bad it is.
@@ -52,6 +55,8 @@ pub struct Diagnostic {
     pub help: Vec<String>,
     /// What else is true.
     pub notes: Vec<String>,
+    /// How many things it stands for, where it tells of several alike.
+    pub count: usize,
 }
 
 impl Diagnostic {
@@ -65,6 +70,7 @@ impl Diagnostic {
             labels: Vec::new(),
             help: Vec::new(),
             notes: Vec::new(),
+            count: 1,
         }
     }
 
@@ -84,6 +90,13 @@ impl Diagnostic {
     #[must_use]
     pub fn label(mut self, span: Span, text: impl Into<String>) -> Self {
         self.labels.push(Label { span, text: text.into() });
+        self
+    }
+
+    /// How many things it stands for.
+    #[must_use]
+    pub fn counting(mut self, count: usize) -> Self {
+        self.count = count;
         self
     }
 
@@ -137,6 +150,32 @@ impl Diagnostic {
         self.notes.push(text.into());
         self
     }
+}
+
+/// Each finding once: two phases may look at one expression, two families at one file.
+pub fn once(found: impl IntoIterator<Item = Diagnostic>) -> Vec<Diagnostic> {
+    let key = |one: &Diagnostic| (one.code, one.primary.span, one.message.clone());
+    grouped(found, key).into_iter().map(|(first, _)| first).collect()
+}
+
+/// The first finding of each key, and how many more there are of it.
+pub fn grouped<K: Eq + Hash>(
+    found: impl IntoIterator<Item = Diagnostic>,
+    key: impl Fn(&Diagnostic) -> K,
+) -> Vec<(Diagnostic, usize)> {
+    let mut groups: Vec<(Diagnostic, usize)> = Vec::new();
+    let mut places: HashMap<K, usize> = HashMap::new();
+    for diagnostic in found {
+        let place = *places.entry(key(&diagnostic)).or_insert(groups.len());
+        match groups.get_mut(place) {
+            Some((first, more)) => {
+                first.count += diagnostic.count;
+                *more += 1;
+            }
+            None => groups.push((diagnostic, 0)),
+        }
+    }
+    groups
 }
 
 /// Whether any of them is an error.

@@ -91,6 +91,15 @@ fn clip(message: &str) -> String {
     }
 }
 
+/// One diagnostic as one line: where, what, and its code.
+pub fn line(sources: &Sources, diagnostic: &Diagnostic) -> String {
+    let span = diagnostic.primary.span;
+    let file = &sources.file(span.file).name;
+    let (line, column) = sources.position(span.file, span.start);
+    let code = diagnostic.code.as_str();
+    format!("{file}:{line}:{column}: {} [{code}]", clip(&diagnostic.message))
+}
+
 /// One diagnostic as one JSON object on one line.
 pub fn json(sources: &Sources, diagnostic: &Diagnostic) -> String {
     let place = |label: &Label| {

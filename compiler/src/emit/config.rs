@@ -103,6 +103,9 @@ impl Emitter<'_> {
         if !(key.from.is_empty() || key.from == [name.clone()]) {
             let _ = write!(spelled, ".paths(&[{}])", paths.join(", "));
         }
+        if key.infinite() {
+            spelled.push_str(".infinite()");
+        }
         if matches!(key.ty, ConfigType::Json) {
             return format!("r.json({spelled}).cloned().unwrap_or_default()");
         }
@@ -128,6 +131,10 @@ impl Emitter<'_> {
 
     /// An expression as an owned value of a config type.
     fn owned_value(&self, expr: &Expr, ty: &ScalarType) -> String {
+        let typed = self.scalars.typed(expr, Place::Read);
+        if *ty == ScalarType::Json && typed.ty != ScalarType::Json {
+            return format!("serde_json::json!({})", typed.code);
+        }
         let code = self.scalars.as_type(expr, ty, Place::Read);
         match ty {
             ScalarType::Str => format!("({code}).to_owned()"),

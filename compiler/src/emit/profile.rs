@@ -9,9 +9,9 @@ use super::scalar::Place;
 use super::sections::{option, texts, words};
 use crate::declare::declare;
 use crate::ir::ScalarType;
-use crate::manifest::Fidelity;
 use crate::manifest::capabilities::SPECULATION;
 use crate::manifest::profile::Generated;
+use crate::manifest::{Claim, Fidelity, FidelityTier};
 
 impl Emitter<'_> {
     /// The graph's declaration, as what differs from an ordinary one.
@@ -97,8 +97,11 @@ impl Emitter<'_> {
             let mut all = String::new();
             for artifact in &said.artifacts {
                 let own = artifact.fidelity.as_ref().map(|(tier, oracle)| {
-                    let claim = if tier == "l3" { "measured" } else { "bit-exact" }.to_owned();
-                    fidelity(&Fidelity { tier: tier.clone(), oracle: oracle.clone(), claim })
+                    let claim = match tier {
+                        FidelityTier::L1 | FidelityTier::L2 => Claim::BitExact,
+                        FidelityTier::L3 => Claim::Measured,
+                    };
+                    fidelity(&Fidelity { tier: *tier, oracle: oracle.clone(), claim })
                 });
                 let text = |said: &Option<crate::source::Spanned<String>>| {
                     option(said.as_ref().map(|said| said.node.as_str()))
@@ -173,14 +176,11 @@ impl Emitter<'_> {
 }
 
 fn fidelity(said: &Fidelity) -> String {
-    let tier = match said.tier.as_str() {
-        "l1" => "L1",
-        "l2" => "L2",
-        _ => "L3",
-    };
-    let claim = if said.claim == "bit-exact" { "BitExact" } else { "Measured" };
+    // The values are called alike in the runtime.
     format!(
-        "Fidelity {{ tier: FidelityTier::{tier}, oracle: {}, claim: Claim::{claim} }}",
-        option(said.oracle.as_deref())
+        "Fidelity {{ tier: FidelityTier::{:?}, oracle: {}, claim: Claim::{:?} }}",
+        said.tier,
+        option(said.oracle.as_deref()),
+        said.claim
     )
 }

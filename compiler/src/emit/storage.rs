@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use crate::library::Library;
 use crate::manifest::cache::{
-    CacheLayout, Condition, Growth, MaxKv, PAGING, ParamKind, Rule, SCHEMES, StorageParam, Term,
-    Word, asked,
+    CacheLayout, Coding, Condition, Growth, MaxKv, PAGING, Page, ParamKind, Rule, SCHEMES,
+    StorageParam, Term, Word, asked,
 };
 
 /// A module of storages of a library, and a list of them; for the runtime itself.
@@ -84,14 +84,11 @@ pub(super) fn storage(library: &Library, layout: &CacheLayout) -> String {
         }
         MaxKv::Refuse(why) => format!("cache::MaxKv::Refuse({why:?})"),
     };
-    let paged = match layout.supports.page.as_str() {
-        "always" => "Always",
-        "declared" => "Declared",
-        _ => "Never",
-    };
+    // The values are called alike in the runtime, here and in the rows.
+    let paged = layout.supports.page.unwrap_or(Page::Never);
     let _ = write!(
         out,
-        "/// {doc}\n///\n/// {place}\npub static {}: cache::StorageLayout = cache::StorageLayout {{ name: {name:?}, doc: {:?}, signature: {:?}, params: &[{}], states: &[{}], growth: {growth}, max_kv: {max_kv}, paged: cache::Paged::{paged}, compose: {function}_compose }};\n",
+        "/// {doc}\n///\n/// {place}\npub static {}: cache::StorageLayout = cache::StorageLayout {{ name: {name:?}, doc: {:?}, signature: {:?}, params: &[{}], states: &[{}], growth: {growth}, max_kv: {max_kv}, paged: cache::Paged::{paged:?}, compose: {function}_compose }};\n",
         constant(name),
         layout.doc,
         layout.signature,
@@ -275,14 +272,14 @@ fn compose(function: &str, layout: &CacheLayout) -> String {
         let choice = match (&row.refuse, &row.store) {
             (Some(why), _) => format!("cache::Choice::Refuse({why:?})"),
             (None, store) => {
-                let coding = camel(store.as_deref().unwrap_or("plain"));
-                let read = camel(row.read.as_deref().unwrap_or("nothing"));
+                let coding = store.unwrap_or(Coding::Plain);
+                let read = row.read.map_or("Nothing".to_owned(), |read| format!("{read:?}"));
                 let pages = match (layout.paged(), row.pages) {
                     (true, true) => "paging != cache::PagingKind::Off".to_owned(),
                     _ => "false".to_owned(),
                 };
                 format!(
-                    "cache::Choice::Store {{ coding: cache::Coding::{coding}, pages: {pages}, read: cache::Reading::{read} }}"
+                    "cache::Choice::Store {{ coding: cache::Coding::{coding:?}, pages: {pages}, read: cache::Reading::{read} }}"
                 )
             }
         };

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use specc_checkpoint::scalar;
+
 use super::Emitter;
 use super::scalar::Place;
 use crate::ir::path::{Part, computed, parts};
@@ -254,7 +256,9 @@ impl Emitter<'_> {
     /// What a loop over numbers of the config goes over.
     pub(super) fn rounds(&self, from: &Expr, to: &Expr, place: Place) -> String {
         match (&from.kind, &to.kind) {
-            (ExprKind::Int(from), ExprKind::Int(to)) => format!("{from}..{to}"),
+            (ExprKind::Int(from), ExprKind::Int(to)) if scalar::rounds_of(*from, *to).is_ok() => {
+                format!("{from}..{to}")
+            }
             _ => format!(
                 "rounds_of({}, {})?",
                 self.scalars.int(from, place),

@@ -210,7 +210,8 @@ impl Reading<'_> {
     /// What the config holds under the key's paths.
     fn stored(&self, key: &ConfigKey) -> Result<Option<Value>, ConfigError> {
         let paths = paths(key);
-        let spelled = Key::new(&key.name.node).paths(&paths).infinite();
+        let spelled = Key::new(&key.name.node).paths(&paths);
+        let spelled = if key.infinite() { spelled.infinite() } else { spelled };
         let reader = &self.reader;
         fn list<T: FromConfig>(
             reader: &Reader<'_>,

@@ -1,6 +1,8 @@
 //! The interpreter of expressions: checked arithmetic, nothing panics.
 
-use super::functions;
+use specc_checkpoint::scalar::{self, NoValue};
+
+use super::functions::{self, Function};
 use super::value::Value;
 use crate::source::Span;
 use crate::syntax::ast::{BinaryOp, Body, Expr, ExprKind, Statement, UnaryOp};
@@ -37,7 +39,7 @@ pub trait Env {
 
     /// A question about the checkpoint: `has`, `any`, `count`, `dim`, `dtype`. `None` where it
     /// cannot be asked.
-    fn ask(&self, _question: &str, _args: &[Value]) -> Option<Result<Value, String>> {
+    fn ask(&self, _question: Function, _args: &[Value]) -> Option<Result<Value, String>> {
         None
     }
 }
@@ -74,24 +76,27 @@ pub fn eval(expr: &Expr, env: &dyn Env) -> Result<Value, EvalError> {
             Ok(Value::List(items.iter().map(|item| eval(item, env)).collect::<Result<_, _>>()?))
         }
         ExprKind::Unary(UnaryOp::Not, inner) => Ok(Value::Bool(!eval(inner, env)?.truth())),
-        ExprKind::Unary(UnaryOp::Neg, inner) => match eval(inner, env)?.settled() {
-            Value::Int(value) => {
-                value.checked_neg().map(Value::Int).ok_or_else(|| error("overflow".to_owned()))
-            }
+        ExprKind::Unary(UnaryOp::Neg, inner) => match eval(inner, env)? {
             Value::Float(value) => Ok(Value::Float(-value)),
-            other => Err(error(format!("`-` needs a number, found {}", other.kind()))),
+            other => match other.integer() {
+                Some(value) => {
+                    let negated = scalar::int_neg(value).map(Value::Int);
+                    negated.map_err(|why| error(why.to_string()))
+                }
+                None => Err(error(format!("`-` needs a number, found {}", other.kind()))),
+            },
         },
         ExprKind::Binary(op, left, right) => binary(*op, left, right, span, env),
         ExprKind::Call(call) => {
             let args =
                 call.args.iter().map(|arg| eval(&arg.value, env)).collect::<Result<Vec<_>, _>>()?;
             let name = call.callee.node.as_str();
-            match functions::call(name, &args) {
+            let value = Function::of(name).and_then(|function| {
+                functions::call(function, &args).or_else(|| env.ask(function, &args))
+            });
+            match value {
                 Some(value) => value.map_err(error),
-                None => match env.ask(name, &args) {
-                    Some(value) => value.map_err(error),
-                    None => Err(error(format!("`{name}` is no function of expressions"))),
-                },
+                None => Err(error(format!("`{name}` is no function of expressions"))),
             }
         }
         ExprKind::At(inner, _) => eval(inner, env),
@@ -153,6 +158,7 @@ fn binary(
     span: Span,
     env: &dyn Env,
 ) -> Result<Value, EvalError> {
+    let error = |message: String| EvalError::new(span, message);
     // These look at the right side only when the left one does not decide.
     match op {
         BinaryOp::And => return Ok(Value::Bool(truth(left, env)? && truth(right, env)?)),
@@ -160,7 +166,11 @@ fn binary(
         BinaryOp::Else => {
             let value = eval(left, env)?;
             let absent = matches!(value.clone().settled(), Value::None);
-            return if absent { eval(right, env) } else { Ok(value) };
+            return if absent {
+                eval(right, env)
+            } else {
+                like(value, || eval(right, env).ok()).map_err(|why| error(why.to_string()))
+            };
         }
         _ => {}
     }
@@ -168,11 +178,23 @@ fn binary(
     match op {
         BinaryOp::Eq => Ok(Value::Bool(a.same(&b))),
         BinaryOp::Ne => Ok(Value::Bool(!a.same(&b))),
-        BinaryOp::In => {
-            holds(&b, &a).map(Value::Bool).map_err(|message| EvalError::new(span, message))
+        BinaryOp::In => holds(&b, &a).map(Value::Bool).map_err(error),
+        _ => {
+            let whole_power = matches!(right.kind, ExprKind::Int(0..));
+            arithmetic(op, &a, &b, whole_power).map_err(error)
         }
-        _ => arithmetic(op, &a.settled(), &b.settled())
-            .map_err(|message| EvalError::new(span, message)),
+    }
+}
+
+/// Json that has something to fall back on is of that type.
+fn like(value: Value, fallback: impl FnOnce() -> Option<Value>) -> Result<Value, NoValue> {
+    let Value::Json(json) = &value else { return Ok(value) };
+    match fallback() {
+        Some(Value::Int(_)) => scalar::json_int(json).map(Value::Int),
+        Some(Value::Float(_)) => scalar::json_float(json).map(Value::Float),
+        Some(Value::Bool(_)) => scalar::json_bool(json).map(Value::Bool),
+        Some(Value::Str(_)) => scalar::json_str(json).map(|text| Value::Str(text.to_owned())),
+        _ => Ok(value),
     }
 }
 
@@ -183,9 +205,10 @@ fn holds(list: &Value, item: &Value) -> Result<bool, String> {
             Value::Str(part) => Ok(text.contains(part)),
             other => Err(format!("`in` a word needs a word, found {}", other.kind())),
         },
-        Value::Json(serde_json::Value::Array(items)) => {
-            Ok(items.iter().any(|one| Value::Json(one.clone()).same(item)))
-        }
+        Value::Json(json) => match item.json() {
+            Some(item) => scalar::json_holds(json, &item).map_err(|why| why.to_string()),
+            None => Ok(false),
+        },
         other => Err(format!("`in` needs a list or a word, found {}", other.kind())),
     }
 }
@@ -194,7 +217,7 @@ fn index_of(base: &Value, index: &Value) -> Result<Value, String> {
     if let (Value::Json(serde_json::Value::Object(entries)), Value::Str(key)) = (base, index) {
         return Ok(Value::Json(entries.get(key).cloned().unwrap_or_default()));
     }
-    let Value::Int(index) = index.clone().settled() else {
+    let Some(index) = index.integer() else {
         return Err(format!("an index is an integer, found {}", index.kind()));
     };
     let pick = |len: usize| {
@@ -211,58 +234,60 @@ fn index_of(base: &Value, index: &Value) -> Result<Value, String> {
                 letters.get(pick(letters.len())?).map(char::to_string).unwrap_or_default(),
             ))
         }
-        Value::Json(serde_json::Value::Array(items)) => {
-            let item = items.get(pick(items.len())?).cloned().unwrap_or_default();
-            Ok(Value::Json(item))
-        }
+        Value::Json(json) => scalar::json_at(json, index)
+            .map(|item| Value::Json(item.clone()))
+            .map_err(|why| why.to_string()),
         other => Err(format!("only lists and words have entries, found {}", other.kind())),
     }
 }
 
-fn arithmetic(op: BinaryOp, a: &Value, b: &Value) -> Result<Value, String> {
+/// An operation on numbers: of integers unless one side is a float. Json stands for an integer, and
+/// where two numbers are compared, for any number.
+fn arithmetic(op: BinaryOp, a: &Value, b: &Value, whole_power: bool) -> Result<Value, String> {
     use BinaryOp::*;
     let sign = crate::syntax::print::operator(op).0;
-    if let (Value::Int(x), Value::Int(y)) = (a, b) {
-        let (x, y) = (*x, *y);
-        let overflow = || format!("{x} {sign} {y} overflows");
-        let undefined = || format!("{x} {sign} {y} has no value");
-        return match op {
-            Add => x.checked_add(y).map(Value::Int).ok_or_else(overflow),
-            Sub => x.checked_sub(y).map(Value::Int).ok_or_else(overflow),
-            Mul => x.checked_mul(y).map(Value::Int).ok_or_else(overflow),
-            Div if y == 0 => Err(undefined()),
-            Div => Ok(Value::Float(x as f64 / y as f64)),
-            FloorDiv => functions::floor_div(x, y).map(Value::Int).ok_or_else(undefined),
-            Rem => functions::floor_mod(x, y).map(Value::Int).ok_or_else(undefined),
-            Pow => match u32::try_from(y) {
-                Ok(power) => x.checked_pow(power).map(Value::Int).ok_or_else(overflow),
-                Err(_) => finite((x as f64).powf(y as f64)).ok_or_else(undefined),
-            },
-            Lt => Ok(Value::Bool(x < y)),
-            Le => Ok(Value::Bool(x <= y)),
-            Gt => Ok(Value::Bool(x > y)),
-            _ => Ok(Value::Bool(x >= y)),
-        };
-    }
-    let (Some(x), Some(y)) = (a.as_f64(), b.as_f64()) else {
-        return Err(format!("`{sign}` needs numbers, found {} and {}", a.kind(), b.kind()));
+    let needs = || format!("`{sign}` needs numbers, found {} and {}", a.kind(), b.kind());
+    let (Some(x), Some(y)) = (a.number(), b.number()) else { return Err(needs()) };
+    let compares = matches!(op, Lt | Le | Gt | Ge);
+    let is_float = |side: &Value| match side {
+        Value::Float(_) => true,
+        Value::Json(_) => compares,
+        _ => false,
     };
-    let number = match op {
-        Add => x + y,
-        Sub => x - y,
-        Mul => x * y,
-        Div => x / y,
-        FloorDiv => (x / y).floor(),
-        Rem => x - y * (x / y).floor(),
-        Pow => x.powf(y),
+    if is_float(a) || is_float(b) || op == Div || (op == Pow && !whole_power) {
+        return match op {
+            Add => Ok(x + y),
+            Sub => Ok(x - y),
+            Mul => Ok(x * y),
+            Div => scalar::float_div(x, y),
+            FloorDiv => scalar::float_floor_div(x, y),
+            Rem => scalar::float_mod(x, y),
+            Pow => scalar::float_pow(x, y),
+            Lt => return Ok(Value::Bool(x < y)),
+            Le => return Ok(Value::Bool(x <= y)),
+            Gt => return Ok(Value::Bool(x > y)),
+            Ge => return Ok(Value::Bool(x >= y)),
+            Else | Or | And | Eq | Ne | In => return Err(needs()),
+        }
+        .map(Value::Float)
+        .map_err(|why| why.to_string());
+    }
+    let whole =
+        |side: &Value| side.integer().ok_or_else(|| format!("expected an integer, found {side}"));
+    let (x, y) = (whole(a)?, whole(b)?);
+    match op {
+        Add => scalar::plus(x, y),
+        Sub => scalar::minus(x, y),
+        Mul => scalar::times(x, y),
+        FloorDiv => scalar::floor_div(x, y),
+        Rem => scalar::floor_mod(x, y),
+        Pow => scalar::int_pow(x, y),
         Lt => return Ok(Value::Bool(x < y)),
         Le => return Ok(Value::Bool(x <= y)),
         Gt => return Ok(Value::Bool(x > y)),
-        _ => return Ok(Value::Bool(x >= y)),
-    };
-    finite(number).ok_or_else(|| format!("{x:?} {sign} {y:?} has no finite value"))
-}
-
-fn finite(value: f64) -> Option<Value> {
-    value.is_finite().then_some(Value::Float(value))
+        Ge => return Ok(Value::Bool(x >= y)),
+        Div | Else | Or | And | Eq | Ne | In => return Err(needs()),
+    }
+    .map(Value::Int)
+    .map_err(|why| why.to_string())
 }

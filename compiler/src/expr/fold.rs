@@ -1,6 +1,7 @@
 //! Expressions with what is known already filled in.
 
 use super::eval::{Env, eval};
+use super::functions::Function;
 use super::value::Value;
 use crate::syntax::ast::{Arg, BinaryOp, Body, Body0, BodyEq, Call, Expr, ExprKind, UnaryOp};
 
@@ -45,6 +46,10 @@ pub fn fold(expr: &Expr, env: &dyn Env) -> Expr {
 
 /// The literal of a value, where it has one.
 pub fn literal(value: &Value, origin: &Expr) -> Option<ExprKind> {
+    // Json is calculated with as an integer: a float's literal would be calculated with as a float.
+    if matches!(value, Value::Json(serde_json::Value::Number(number)) if !number.is_i64()) {
+        return None;
+    }
     Some(match value.clone().settled() {
         Value::None => ExprKind::None,
         Value::Int(value) => ExprKind::Int(value),
@@ -120,7 +125,9 @@ fn is_bool(expr: &Expr) -> bool {
                 | BinaryOp::Ge
                 | BinaryOp::In
         ),
-        ExprKind::Call(call) => matches!(call.callee.node.as_str(), "has" | "any"),
+        ExprKind::Call(call) => {
+            matches!(Function::of(&call.callee.node), Some(Function::Has | Function::Any))
+        }
         _ => false,
     }
 }

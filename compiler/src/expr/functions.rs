@@ -1,124 +1,212 @@
 //! Functions of expressions.
 
+use std::ops::RangeInclusive;
+
+use specc_checkpoint::scalar::{self, NoValue};
+
 use super::value::Value;
 
-/// Functions on values alone.
-pub const NAMES: [&str; 12] =
-    ["sqrt", "log", "floor", "ceil", "min", "max", "len", "abs", "int", "float", "bf16", "is_list"];
-
-/// `a // b`, rounded down; none for 0 and on overflow.
-pub(crate) fn floor_div(a: i64, b: i64) -> Option<i64> {
-    let quotient = a.checked_div_euclid(b)?;
-    // Euclid rounds a negative divisor's quotient up.
-    Some(if b < 0 && a.rem_euclid(b) != 0 { quotient - 1 } else { quotient })
+/// A function that expressions can call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "each variant is the function it is named after")]
+pub enum Function {
+    Sqrt,
+    Log,
+    Floor,
+    Ceil,
+    Min,
+    Max,
+    Len,
+    Abs,
+    Int,
+    Float,
+    Bf16,
+    IsList,
+    Has,
+    Any,
+    Count,
+    Dim,
+    Dtype,
 }
 
-/// `a % b`, of the sign of `b`; none for 0 and on overflow.
-pub(super) fn floor_mod(a: i64, b: i64) -> Option<i64> {
-    let rest = a.checked_rem_euclid(b)?;
-    Some(if b < 0 && rest != 0 { rest + b } else { rest })
+impl Function {
+    /// All of them; those that ask about a checkpoint come last.
+    pub const ALL: [Function; 17] = [
+        Function::Sqrt,
+        Function::Log,
+        Function::Floor,
+        Function::Ceil,
+        Function::Min,
+        Function::Max,
+        Function::Len,
+        Function::Abs,
+        Function::Int,
+        Function::Float,
+        Function::Bf16,
+        Function::IsList,
+        Function::Has,
+        Function::Any,
+        Function::Count,
+        Function::Dim,
+        Function::Dtype,
+    ];
+
+    /// The function of a name.
+    pub fn of(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|function| function.name() == name)
+    }
+
+    /// Its name in expressions.
+    pub fn name(self) -> &'static str {
+        match self {
+            Function::Sqrt => "sqrt",
+            Function::Log => "log",
+            Function::Floor => "floor",
+            Function::Ceil => "ceil",
+            Function::Min => "min",
+            Function::Max => "max",
+            Function::Len => "len",
+            Function::Abs => "abs",
+            Function::Int => "int",
+            Function::Float => "float",
+            Function::Bf16 => "bf16",
+            Function::IsList => "is_list",
+            Function::Has => "has",
+            Function::Any => "any",
+            Function::Count => "count",
+            Function::Dim => "dim",
+            Function::Dtype => "dtype",
+        }
+    }
+
+    /// Whether it asks about a checkpoint; the others are functions of values alone.
+    pub fn asks(self) -> bool {
+        match self {
+            Function::Has | Function::Any | Function::Count | Function::Dim | Function::Dtype => {
+                true
+            }
+            Function::Sqrt
+            | Function::Log
+            | Function::Floor
+            | Function::Ceil
+            | Function::Min
+            | Function::Max
+            | Function::Len
+            | Function::Abs
+            | Function::Int
+            | Function::Float
+            | Function::Bf16
+            | Function::IsList => false,
+        }
+    }
+
+    /// The names of those that do not ask about a checkpoint.
+    pub fn of_values() -> impl Iterator<Item = &'static str> + Clone {
+        Self::ALL.into_iter().filter(|function| !function.asks()).map(Self::name)
+    }
+
+    /// How many arguments it takes.
+    pub fn arguments(self) -> RangeInclusive<usize> {
+        match self {
+            Function::Min | Function::Max => 1..=16,
+            Function::Dim => 2..=2,
+            _ => 1..=1,
+        }
+    }
 }
 
-/// Calls a function; none when the name is none of [`NAMES`].
-pub(super) fn call(name: &str, args: &[Value]) -> Option<Result<Value, String>> {
-    NAMES.contains(&name).then(|| apply(name, args))
+/// The value of a function of values; none for one that asks about a checkpoint.
+pub(super) fn call(function: Function, args: &[Value]) -> Option<Result<Value, String>> {
+    (!function.asks()).then(|| apply(function, args))
 }
 
-fn apply(name: &str, args: &[Value]) -> Result<Value, String> {
-    if matches!(name, "min" | "max") {
-        return extreme(name, args);
+fn told(error: NoValue) -> String {
+    error.to_string()
+}
+
+fn apply(function: Function, args: &[Value]) -> Result<Value, String> {
+    let name = function.name();
+    if matches!(function, Function::Min | Function::Max) {
+        return extreme(function, args);
     }
     let [arg] = args else {
         return Err(format!("`{name}` takes 1 argument, found {}", args.len()));
     };
-    let arg = arg.clone().settled();
-    if name == "len" {
-        let len = match &arg {
-            Value::List(items) => items.len(),
-            Value::Str(text) => text.chars().count(),
-            Value::Json(serde_json::Value::Array(items)) => items.len(),
-            Value::Json(serde_json::Value::Object(entries)) => entries.len(),
-            other => return Err(format!("`len` needs a list or a word, found {}", other.kind())),
-        };
-        return Ok(Value::Int(len as i64));
-    }
-    if name == "is_list" {
-        let list = matches!(arg, Value::List(_) | Value::Json(serde_json::Value::Array(_)));
-        return Ok(Value::Bool(list));
-    }
-    if let (Value::Int(value), "abs" | "int" | "floor" | "ceil") = (&arg, name) {
-        let result = if name == "abs" { value.checked_abs() } else { Some(*value) };
-        return result.map(Value::Int).ok_or_else(|| format!("abs({value}) overflows"));
-    }
-    let number = match (&arg, name) {
-        (Value::Bool(value), "int" | "float") => f64::from(u8::from(*value)),
-        _ => arg.as_f64().ok_or_else(|| format!("`{name}` needs a number, found {arg}"))?,
-    };
-    let undefined = || format!("{name}({number:?}) has no value");
-    let whole = |value: f64| {
-        // Beyond 2^53 a float names no single integer.
-        (value.abs() < 9e15).then_some(Value::Int(value as i64)).ok_or_else(undefined)
-    };
-    let float = |value: f64| value.is_finite().then_some(Value::Float(value)).ok_or_else(undefined);
-    match name {
-        "sqrt" => float(number.sqrt()),
-        "log" => float(number.ln()),
-        "floor" => whole(number.floor()),
-        "ceil" => whole(number.ceil()),
-        "int" => whole(number.trunc()),
-        "abs" => float(number.abs()),
-        "bf16" => float(bf16(number)),
-        _ => float(number),
+    let number = || arg.number().ok_or_else(|| format!("`{name}` needs a number, found {arg}"));
+    let float = |value: Result<f64, NoValue>| value.map(Value::Float).map_err(told);
+    let int = |value: Result<i64, NoValue>| value.map(Value::Int).map_err(told);
+    match function {
+        Function::Len => match arg {
+            Value::List(items) => Ok(Value::Int(items.len() as i64)),
+            Value::Str(text) => Ok(Value::Int(text.chars().count() as i64)),
+            Value::Json(json) => int(scalar::json_len(json)),
+            other => Err(format!("`len` needs a list or a word, found {}", other.kind())),
+        },
+        Function::IsList => {
+            let list = matches!(arg, Value::List(_) | Value::Json(serde_json::Value::Array(_)));
+            Ok(Value::Bool(list))
+        }
+        Function::Abs => match arg.integer_or_float()? {
+            Value::Int(value) => int(scalar::int_abs(value)),
+            _ => Ok(Value::Float(number()?.abs())),
+        },
+        Function::Floor | Function::Ceil | Function::Int => match (arg, function) {
+            (Value::Int(value), _) => Ok(Value::Int(*value)),
+            (Value::Bool(value), Function::Int) => Ok(Value::Int(i64::from(*value))),
+            (_, Function::Floor) => int(scalar::float_floor(number()?)),
+            (_, Function::Ceil) => int(scalar::float_ceil(number()?)),
+            _ => int(scalar::float_int(number()?)),
+        },
+        Function::Float => match arg {
+            Value::Bool(value) => Ok(Value::Float(f64::from(u8::from(*value)))),
+            _ => Ok(Value::Float(number()?)),
+        },
+        Function::Sqrt => float(scalar::float_sqrt(number()?)),
+        Function::Log => float(scalar::float_log(number()?)),
+        Function::Bf16 => Ok(Value::Float(scalar::bf16(number()?))),
+        Function::Min
+        | Function::Max
+        | Function::Has
+        | Function::Any
+        | Function::Count
+        | Function::Dim
+        | Function::Dtype => Err(format!("`{name}` has no value here")),
     }
 }
 
-fn extreme(name: &str, args: &[Value]) -> Result<Value, String> {
-    let listed: Vec<Value>;
+fn extreme(function: Function, args: &[Value]) -> Result<Value, String> {
+    let name = function.name();
     let items = match args {
         [Value::List(items)] => items.as_slice(),
-        [Value::Json(serde_json::Value::Array(items))] => {
-            listed = items.iter().cloned().map(Value::Json).collect();
-            &listed
+        [Value::Json(list @ serde_json::Value::Array(_))] => {
+            let found = match function {
+                Function::Min => scalar::json_min(list, name),
+                _ => scalar::json_max(list, name),
+            };
+            return found.map(Value::Float).map_err(told);
         }
         _ => args,
     };
-    let mut best: Option<Value> = None;
-    let mut float = false;
-    for item in items {
-        let item = item.clone().settled();
-        let Some(value) = item.as_f64() else {
-            return Err(format!("`{name}` needs numbers, found {}", item.kind()));
+    // Integers stay such unless one of them is a float.
+    let least = function == Function::Min;
+    if items.iter().any(|item| matches!(item, Value::Float(_))) {
+        let number = |item: &Value| {
+            item.number().ok_or_else(|| format!("`{name}` needs numbers, found {}", item.kind()))
         };
-        float |= matches!(item, Value::Float(_));
-        let better =
-            best.as_ref().and_then(Value::as_f64).is_none_or(|known| match (&best, &item) {
-                (Some(Value::Int(a)), Value::Int(b)) => {
-                    if name == "min" {
-                        b < a
-                    } else {
-                        b > a
-                    }
-                }
-                _ => {
-                    if name == "min" {
-                        value < known
-                    } else {
-                        value > known
-                    }
-                }
-            });
-        if better {
-            best = Some(item);
-        }
+        let numbers = items.iter().map(number).collect::<Result<Vec<_>, _>>()?;
+        let found = match least {
+            true => scalar::min_float(&numbers, name),
+            false => scalar::max_float(&numbers, name),
+        };
+        return found.map(Value::Float).map_err(told);
     }
-    match best {
-        Some(Value::Int(value)) if float => Ok(Value::Float(value as f64)),
-        Some(value) => Ok(value),
-        None => Err(format!("`{name}` of nothing has no value")),
-    }
-}
-
-/// Rounds to the nearest bfloat16.
-fn bf16(value: f64) -> f64 {
-    half::bf16::from_f64(value).to_f64()
+    let integer = |item: &Value| {
+        item.integer().ok_or_else(|| format!("`{name}` needs numbers, found {}", item.kind()))
+    };
+    let numbers = items.iter().map(integer).collect::<Result<Vec<_>, _>>()?;
+    let found = match least {
+        true => scalar::min_int(&numbers, name),
+        false => scalar::max_int(&numbers, name),
+    };
+    found.map(Value::Int).map_err(|_| format!("`{name}` of nothing has no value"))
 }

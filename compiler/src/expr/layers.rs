@@ -2,6 +2,7 @@
 
 use super::config::{ConfigValues, no_value};
 use super::eval::{Env, eval, truth};
+use super::functions::Function;
 use super::value::Value;
 use crate::diag::{Code, Diagnostic, one_of};
 use crate::manifest::{LayerKindRule, Manifest};
@@ -69,9 +70,9 @@ impl Env for Scope<'_> {
         })
     }
 
-    fn ask(&self, question: &str, args: &[Value]) -> Option<Result<Value, String>> {
+    fn ask(&self, question: Function, args: &[Value]) -> Option<Result<Value, String>> {
         match (question, args, self.has) {
-            ("has", [Value::Str(name)], Some(has)) => Some(Ok(Value::Bool(has(name)))),
+            (Function::Has, [Value::Str(name)], Some(has)) => Some(Ok(Value::Bool(has(name)))),
             _ => None,
         }
     }

@@ -12,7 +12,6 @@ pub use check::check_manifest;
 pub use config::{ConfigValues, evaluate};
 pub use eval::{Env, EvalError, eval, truth};
 pub use fold::{fold, literal};
-pub use functions::NAMES as FUNCTIONS;
-pub(crate) use functions::floor_div;
+pub use functions::Function;
 pub use layers::{LayerValues, Scope, evaluate_layers};
 pub use value::Value;

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use specc_checkpoint::config::RopeConfig;
+use specc_checkpoint::scalar;
 
 /// A value known once a config is read.
 #[derive(Debug, Clone, PartialEq)]
@@ -79,17 +80,61 @@ impl Value {
         }
     }
 
+    /// As a float, where it or the json in it is a number.
+    pub(super) fn number(&self) -> Option<f64> {
+        match self {
+            Value::Json(json) => json.as_f64(),
+            other => other.as_f64(),
+        }
+    }
+
+    /// As an integer, where it or the json in it is one.
+    pub(super) fn integer(&self) -> Option<i64> {
+        match self {
+            Value::Int(value) => Some(*value),
+            Value::Json(json) => json.as_i64(),
+            _ => None,
+        }
+    }
+
+    /// A number with its own type; json stands for an integer, as in generated code.
+    pub(super) fn integer_or_float(&self) -> Result<Value, String> {
+        match self {
+            Value::Int(_) | Value::Float(_) => Ok(self.clone()),
+            Value::Json(json) => {
+                scalar::json_int(json).map(Value::Int).map_err(|error| error.to_string())
+            }
+            other => Err(format!("expected a number, found {}", other.kind())),
+        }
+    }
+
+    /// As json, where it has such a form.
+    pub(super) fn json(&self) -> Option<serde_json::Value> {
+        Some(match self {
+            Value::None => serde_json::Value::Null,
+            Value::Int(value) => (*value).into(),
+            Value::Float(value) => (*value).into(),
+            Value::Bool(value) => (*value).into(),
+            Value::Str(value) => value.as_str().into(),
+            Value::List(items) => items.iter().map(Value::json).collect::<Option<Vec<_>>>()?.into(),
+            Value::Json(value) => value.clone(),
+            Value::Rope(_) => return None,
+        })
+    }
+
     /// Equal as numbers, words, switches or lists; an integer equals a float of its value.
     pub(super) fn same(&self, other: &Value) -> bool {
-        match (self.clone().settled(), other.clone().settled()) {
+        match (self, other) {
+            (Value::Json(_), _) | (_, Value::Json(_)) => match (self.json(), other.json()) {
+                (Some(a), Some(b)) => scalar::json_is(&a, &b),
+                _ => false,
+            },
             (Value::List(a), Value::List(b)) => {
-                a.len() == b.len() && a.iter().zip(&b).all(|(a, b)| a.same(b))
+                a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.same(b))
             }
+            (Value::Int(a), Value::Int(b)) => a == b,
             (a, b) => match (a.as_f64(), b.as_f64()) {
-                (Some(x), Some(y)) => match (&a, &b) {
-                    (Value::Int(x), Value::Int(y)) => x == y,
-                    _ => x == y,
-                },
+                (Some(x), Some(y)) => x == y,
                 _ => a == b,
             },
         }

@@ -1,7 +1,5 @@
 //! Families with their inheritance, and what must hold among all of them.
 
-use std::collections::BTreeMap;
-
 use super::{Document, Graph, Library, top};
 use crate::diag::{Code, Diagnostic, has_errors, nearest};
 use crate::ir::ScalarType;
@@ -10,7 +8,7 @@ use crate::manifest::cache::{CacheLayout, Growth, MaxKv, ParamKind, StorageParam
 use crate::manifest::merge::{alone, merge};
 use crate::manifest::tree::{Node, NodeKind, Table};
 use crate::manifest::{Manifest, inherited, load};
-use crate::source::{FileId, Span, Spanned};
+use crate::source::{FileId, Spanned};
 use crate::syntax::ast::{Expr, ExprKind, GraphFile};
 
 /// A line of families longer than this is refused.
@@ -385,97 +383,4 @@ fn check_value(
         )
         .note(param.doc.clone()),
     );
-}
-
-/// What must hold among the families: at most one generic one, and no two that answer to one type.
-pub(crate) fn registry(manifests: &BTreeMap<String, Manifest>) -> Vec<Diagnostic> {
-    let mut diags = Vec::new();
-    let mut generic: Option<&Manifest> = None;
-    let mut answers: BTreeMap<&str, Vec<(&Manifest, &Spanned<String>)>> = BTreeMap::new();
-    for manifest in manifests.values() {
-        let family = &manifest.family;
-        if family.generic {
-            if let Some(known) = generic {
-                // The one that starts from another family is the newcomer.
-                let (first, second) = if known.family.extends.is_some() {
-                    (manifest, known)
-                } else {
-                    (known, manifest)
-                };
-                diags.push(
-                    Diagnostic::error(
-                        Code::WrongTier,
-                        second.family.name.span,
-                        "a second generic family",
-                    )
-                    .label(first.family.name.span, "the first one")
-                    .help("leave out `tier`, and give it a label"),
-                );
-            }
-            generic = Some(manifest);
-            continue;
-        }
-        for word in &family.model_types {
-            answers.entry(&word.node).or_default().push((manifest, word));
-        }
-    }
-    for (word, families) in answers {
-        let mut families = families;
-        // The one that starts from another one of them is the newcomer.
-        let names: Vec<String> =
-            families.iter().map(|(one, _)| one.family.name.node.clone()).collect();
-        families.sort_by_key(|(one, _)| {
-            !one.family.extends.as_ref().is_some_and(|base| names.contains(&base.node))
-        });
-        let open: Vec<_> =
-            families.iter().filter(|(manifest, _)| manifest.family.accepts.is_none()).collect();
-        if let [(first, at), (second, _), ..] = open.as_slice() {
-            let other = families.iter().find(|(other, _)| other.family.name == second.family.name);
-            let mut error = Diagnostic::error(
-                Code::ModelTypeTaken,
-                at.span,
-                format!("two families answer to the model type `{word}`"),
-            )
-            .here(format!("`{}` takes every config of this type", first.family.name.node))
-            .help("say in `accepts` which configs are meant: accepts = \"num_experts > 0\"");
-            if let Some((other, at)) = other {
-                error = error.label(at.span, format!("so does `{}`", other.family.name.node));
-            }
-            diags.push(error);
-        }
-    }
-    names(manifests, &mut diags);
-    diags
-}
-
-/// Names that belong to one family each.
-fn names(manifests: &BTreeMap<String, Manifest>, diags: &mut Vec<Diagnostic>) {
-    let mut seen: BTreeMap<(&str, String), (&Manifest, Span)> = BTreeMap::new();
-    for manifest in manifests.values() {
-        let names = manifest.profile_names();
-        for (what, name, span) in names {
-            let Some((known, other)) = seen.insert((what, name.clone()), (manifest, span)) else {
-                continue;
-            };
-            // Names that follow from the graph's are told with it.
-            if what != "the graph" && known.graph_name() == manifest.graph_name() {
-                continue;
-            }
-            let (one, two) = (&known.family.name.node, &manifest.family.name.node);
-            let help = match what {
-                "the artifact" | "the fingerprint" => "take it out of one of them",
-                _ => "[profile] gives a family other names",
-            };
-            diags.push(
-                Diagnostic::error(
-                    Code::ProfileTaken,
-                    span,
-                    format!("{what} `{name}` belongs to one family, and two have it"),
-                )
-                .here(format!("of `{two}`"))
-                .label(other, format!("of `{one}`"))
-                .help(help),
-            );
-        }
-    }
 }

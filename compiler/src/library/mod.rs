@@ -4,6 +4,7 @@
 mod embedded;
 mod families;
 mod files;
+mod registry;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -196,20 +197,9 @@ impl Library {
     }
 }
 
-/// As [`Library::load_family`].
-///
-/// # Errors
-/// Every problem found.
-pub fn load_family(
-    library: &Library,
-    name: &str,
-) -> Result<(Manifest, Vec<GraphFile>), Vec<Diagnostic>> {
-    library.load_family(name)
-}
-
-/// What must hold among families: one generic one at most, and no two that take one model type.
+/// What must hold among families: one generic one at most, and no two that take one config.
 pub fn check_registry(manifests: &BTreeMap<String, Manifest>) -> Vec<Diagnostic> {
-    families::registry(manifests)
+    registry::registry(manifests)
 }
 
 fn top(file: FileId) -> Span {

@@ -1,6 +1,9 @@
 //! Operators on values of the config: their types, and folding of what is known already.
 
+use specc_checkpoint::scalar;
+
 use super::Lowerer;
+use super::functions::integer_or_float;
 use super::types::join;
 use crate::diag::{Code, Diagnostic, one_of};
 use crate::ir::{Scalar, ScalarType};
@@ -10,7 +13,7 @@ use crate::syntax::ast::{BinaryOp, Expr, ExprKind, UnaryOp};
 impl Lowerer<'_> {
     pub(super) fn unary(&mut self, op: UnaryOp, inner: Scalar, span: Span) -> Option<Scalar> {
         let folded = match (op, &inner.expr.kind) {
-            (UnaryOp::Neg, ExprKind::Int(value)) => value.checked_neg().map(ExprKind::Int),
+            (UnaryOp::Neg, ExprKind::Int(value)) => scalar::int_neg(*value).ok().map(ExprKind::Int),
             (UnaryOp::Neg, ExprKind::Float(value)) => Some(ExprKind::Float(-value)),
             (UnaryOp::Not, _) => inner.as_bool().map(|value| ExprKind::Bool(!value)),
             _ => None,
@@ -20,7 +23,7 @@ impl Lowerer<'_> {
         }
         let ty = match op {
             UnaryOp::Not => ScalarType::Bool,
-            UnaryOp::Neg if inner.ty.is_number() => inner.ty.plain().clone(),
+            UnaryOp::Neg if inner.ty.is_number() => integer_or_float(&inner.ty),
             UnaryOp::Neg => {
                 let message = format!("`-` needs a number, and this is {}", inner.ty);
                 self.error(Code::WrongType, inner.expr.span, message);
@@ -52,91 +55,113 @@ impl Lowerer<'_> {
         if let Some(kind) = fold(op, &left, &right) {
             return Some(Scalar::literal(kind, span));
         }
-        let (l, r) = (left.ty.plain().clone(), right.ty.plain().clone());
         let ty = match op {
-            BinaryOp::And | BinaryOp::Or => {
-                let decided = op == BinaryOp::Or;
-                match (left.as_bool(), right.as_bool()) {
-                    (Some(value), _) if value == decided => {
-                        return Some(Scalar::literal(ExprKind::Bool(decided), span));
-                    }
-                    (Some(_), _) => return Some(truth(right)),
-                    (_, Some(value)) if value != decided => return Some(truth(left)),
-                    _ => {}
-                }
-                return Some(join_binary(op, truth(left), truth(right), span, ScalarType::Bool));
-            }
-            BinaryOp::Eq | BinaryOp::Ne => {
-                let fits = l == r
-                    || l == ScalarType::None
-                    || r == ScalarType::None
-                    || l == ScalarType::Json
-                    || r == ScalarType::Json
-                    || (l.is_number() && r.is_number());
-                if !fits {
-                    let told = |side: &Scalar| {
-                        format!("`{}` is {}", crate::syntax::print::expr(&side.expr), side.ty)
-                    };
-                    let message =
-                        format!("{} and {}: they are never equal", told(&left), told(&right));
-                    self.error(Code::WrongType, span, message);
-                    return None;
-                }
-                if self.impossible(&left, &right) || self.impossible(&right, &left) {
-                    return None;
-                }
+            BinaryOp::And | BinaryOp::Or => return Some(logic(op, left, right, span)),
+            BinaryOp::Else => return self.fallback(left, right, span),
+            BinaryOp::Eq | BinaryOp::Ne => self.comparable(&left, &right, span)?,
+            BinaryOp::In => self.searchable(&right)?,
+            BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge => {
+                self.numbers(op, [&left, &right])?;
                 ScalarType::Bool
             }
-            BinaryOp::In => match &r {
-                ScalarType::List(_) | ScalarType::Str | ScalarType::Json => ScalarType::Bool,
-                _ => {
-                    let message = format!("`in` needs a list or a word, and this is {}", right.ty);
-                    self.error(Code::WrongType, right.expr.span, message);
-                    return None;
-                }
-            },
-            BinaryOp::Else => {
-                if left.ty == ScalarType::None {
-                    return Some(right);
-                }
-                if !matches!(left.ty, ScalarType::Nullable(_) | ScalarType::Json) {
-                    return Some(left);
-                }
-                let mut ty = join(&l, &right.ty);
-                if l == ScalarType::Json {
-                    ty = r.clone();
-                }
-                ty
-            }
-            _ => {
-                for side in [&left, &right] {
-                    if !side.ty.is_number() {
-                        let (text, _) = crate::syntax::print::operator(op);
-                        self.diagnostics.push(
-                            Diagnostic::error(
-                                Code::WrongType,
-                                side.expr.span,
-                                format!("`{text}` needs numbers"),
-                            )
-                            .here(format!("this is {}", side.ty)),
-                        );
-                        return None;
-                    }
-                }
-                let float = matches!(l, ScalarType::Float) || matches!(r, ScalarType::Float);
-                match op {
-                    BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge => ScalarType::Bool,
-                    BinaryOp::Div => ScalarType::Float,
-                    BinaryOp::Pow if !float => match right.expr.kind {
-                        ExprKind::Int(power) if power >= 0 => ScalarType::Int,
-                        _ => ScalarType::Float,
-                    },
-                    _ if float => ScalarType::Float,
-                    _ => ScalarType::Int,
-                }
+            BinaryOp::Add
+            | BinaryOp::Sub
+            | BinaryOp::Mul
+            | BinaryOp::Div
+            | BinaryOp::FloorDiv
+            | BinaryOp::Rem
+            | BinaryOp::Pow => {
+                self.numbers(op, [&left, &right])?;
+                let float =
+                    [&left, &right].iter().any(|side| *side.ty.plain() == ScalarType::Float);
+                let fraction = op == BinaryOp::Div
+                    || (op == BinaryOp::Pow && !matches!(right.expr.kind, ExprKind::Int(0..)));
+                if float || fraction { ScalarType::Float } else { ScalarType::Int }
             }
         };
         Some(join_binary(op, left, right, span, ty))
+    }
+
+    /// The type of `==` and `!=`.
+    fn comparable(&mut self, left: &Scalar, right: &Scalar, span: Span) -> Option<ScalarType> {
+        let (l, r) = (left.ty.plain(), right.ty.plain());
+        let open = |ty: &ScalarType| matches!(ty, ScalarType::None | ScalarType::Json);
+        let meet = l == r || open(l) || open(r) || (l.is_number() && r.is_number());
+        if !meet {
+            let told = |side: &Scalar| {
+                format!("`{}` is {}", crate::syntax::print::expr(&side.expr), side.ty)
+            };
+            let message = format!("{} and {}: they are never equal", told(left), told(right));
+            self.error(Code::WrongType, span, message);
+            return None;
+        }
+        if self.impossible(left, right) || self.impossible(right, left) {
+            return None;
+        }
+        Some(ScalarType::Bool)
+    }
+
+    /// The type of `in`.
+    fn searchable(&mut self, list: &Scalar) -> Option<ScalarType> {
+        if matches!(list.ty.plain(), ScalarType::List(_) | ScalarType::Str | ScalarType::Json) {
+            return Some(ScalarType::Bool);
+        }
+        let message = format!("`in` needs a list or a word, and this is {}", list.ty);
+        self.error(Code::WrongType, list.expr.span, message);
+        None
+    }
+
+    /// `left ?? right`
+    fn fallback(&mut self, left: Scalar, right: Scalar, span: Span) -> Option<Scalar> {
+        if left.ty == ScalarType::None {
+            return Some(right);
+        }
+        if !matches!(left.ty, ScalarType::Nullable(_) | ScalarType::Json) {
+            return Some(left);
+        }
+        let (l, r) = (left.ty.plain().clone(), right.ty.plain().clone());
+        let ty = match (l, r) {
+            (ScalarType::Json, r @ (ScalarType::List(_) | ScalarType::Rope)) => {
+                let message =
+                    format!("json falls back on a number, word or switch, and this is {r}");
+                self.error(Code::WrongType, right.expr.span, message);
+                return None;
+            }
+            (ScalarType::Json, ScalarType::None) => ScalarType::Json,
+            (ScalarType::Json, r) => r,
+            (l, r) => match join(&l, &right.ty) {
+                ScalarType::Json if r != ScalarType::Json => {
+                    let message = format!("the sides of `??` are {l} and {r}: no type holds both");
+                    self.error(Code::WrongType, span, message);
+                    return None;
+                }
+                ty => ty,
+            },
+        };
+        Some(join_binary(BinaryOp::Else, left, right, span, ty))
+    }
+
+    /// Both sides must be numbers.
+    fn numbers(&mut self, op: BinaryOp, sides: [&Scalar; 2]) -> Option<()> {
+        let Some(wrong) = sides.into_iter().find(|side| !side.ty.is_number()) else {
+            return Some(());
+        };
+        let (text, _) = crate::syntax::print::operator(op);
+        let message = format!("`{text}` needs numbers");
+        let error = Diagnostic::error(Code::WrongType, wrong.expr.span, message);
+        self.diagnostics.push(error.here(format!("this is {}", wrong.ty)));
+        None
+    }
+}
+
+/// `and` and `or`
+fn logic(op: BinaryOp, left: Scalar, right: Scalar, span: Span) -> Scalar {
+    let decided = op == BinaryOp::Or;
+    match (left.as_bool(), right.as_bool()) {
+        (Some(value), _) if value == decided => Scalar::literal(ExprKind::Bool(decided), span),
+        (Some(_), _) => truth(right),
+        (_, Some(value)) if value != decided => truth(left),
+        _ => join_binary(op, truth(left), truth(right), span, ScalarType::Bool),
     }
 }
 
@@ -217,11 +242,12 @@ fn join_binary(op: BinaryOp, left: Scalar, right: Scalar, span: Span, ty: Scalar
 fn fold(op: BinaryOp, left: &Scalar, right: &Scalar) -> Option<ExprKind> {
     match (&left.expr.kind, &right.expr.kind) {
         (ExprKind::Int(a), ExprKind::Int(b)) => match op {
-            BinaryOp::Add => a.checked_add(*b).map(ExprKind::Int),
-            BinaryOp::Sub => a.checked_sub(*b).map(ExprKind::Int),
-            BinaryOp::Mul => a.checked_mul(*b).map(ExprKind::Int),
-            BinaryOp::FloorDiv if *b > 0 => Some(ExprKind::Int(a.div_euclid(*b))),
-            BinaryOp::Rem if *b > 0 => Some(ExprKind::Int(a.rem_euclid(*b))),
+            BinaryOp::Add => scalar::plus(*a, *b).ok().map(ExprKind::Int),
+            BinaryOp::Sub => scalar::minus(*a, *b).ok().map(ExprKind::Int),
+            BinaryOp::Mul => scalar::times(*a, *b).ok().map(ExprKind::Int),
+            BinaryOp::FloorDiv => scalar::floor_div(*a, *b).ok().map(ExprKind::Int),
+            BinaryOp::Rem => scalar::floor_mod(*a, *b).ok().map(ExprKind::Int),
+            BinaryOp::Pow if *b >= 0 => scalar::int_pow(*a, *b).ok().map(ExprKind::Int),
             BinaryOp::Eq => Some(ExprKind::Bool(a == b)),
             BinaryOp::Ne => Some(ExprKind::Bool(a != b)),
             BinaryOp::Lt => Some(ExprKind::Bool(a < b)),

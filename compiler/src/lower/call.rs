@@ -7,7 +7,7 @@ use super::frame::Frame;
 use super::value::Value;
 use super::{Lowerer, mentions};
 use crate::diag::{Code, Diagnostic, one_of};
-use crate::expr::FUNCTIONS;
+use crate::expr::Function;
 use crate::ir::{Scalar, ScalarType};
 use crate::source::{Span, Spanned};
 use crate::syntax::ast::{Arg, Call, Expr, ExprKind, Param, ParamType};
@@ -43,8 +43,8 @@ impl Lowerer<'_> {
             // A manifest: there are no blocks and ops here.
             let message = format!("no function is named `{name}`");
             let error = Diagnostic::error(Code::UnknownCall, call.callee.span, message);
-            self.diagnostics.push(error.did_you_mean_or(name, FUNCTIONS, || {
-                format!("functions are {}", one_of(FUNCTIONS))
+            self.diagnostics.push(error.did_you_mean_or(name, Function::of_values(), || {
+                format!("functions are {}", one_of(Function::of_values()))
             }));
             return None;
         }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::frame::Frame;
+use super::merge::{Wanted, changed};
 use super::value::Value;
 use super::{Lowerer, names};
 use crate::diag::Code;
@@ -148,7 +149,8 @@ impl Lowerer<'_> {
         if !fine {
             return None;
         }
-        self.merge(frame, cases, done, &before, refined, span, hint, wanted)
+        let changed = changed(&done, &before, refined);
+        self.merge(frame, &cases, done, changed, Wanted { span, hint, value: wanted })
     }
 
     #[expect(clippy::too_many_arguments, reason = "one step of `merge`, kept apart for its length")]

@@ -4,6 +4,7 @@ use super::Lowerer;
 use super::frame::Frame;
 use super::value::Value;
 use crate::diag::Code;
+use crate::expr::Function;
 use crate::ir::{Scalar, ScalarType};
 use crate::source::Span;
 use crate::syntax::ast::{Call, Expr, ExprKind};
@@ -17,13 +18,9 @@ impl Lowerer<'_> {
         span: Span,
     ) -> Option<Option<Scalar>> {
         let name = call.callee.node.as_str();
-        let (least, most) = match name {
-            "sqrt" | "log" | "floor" | "ceil" | "len" | "int" | "float" | "bf16" | "abs"
-            | "any" | "count" | "dtype" | "is_list" => (1, 1),
-            "dim" => (2, 2),
-            "min" | "max" => (1, 16),
-            _ => return None,
-        };
+        // Of an array, a block asks with `has` itself.
+        let function = Function::of(name).filter(|function| *function != Function::Has)?;
+        let (least, most) = function.arguments().into_inner();
         // An op of the same name takes arrays; a first argument that is an array settles it.
         if self.externs.contains_key(name)
             && let Some(first) = call.args.first()
@@ -48,42 +45,7 @@ impl Lowerer<'_> {
                 None => return Some(None),
             }
         }
-        let first = args.first().map(|arg| arg.ty.plain().clone()).unwrap_or(ScalarType::None);
-        let ty = match name {
-            "floor" | "ceil" | "len" | "int" | "count" | "dim" => ScalarType::Int,
-            "any" | "is_list" => ScalarType::Bool,
-            "dtype" => ScalarType::Str,
-            "min" | "max" => match &first {
-                ScalarType::List(inner) => (**inner).clone(),
-                ScalarType::Json if args.len() == 1 => ScalarType::Float,
-                _ if args.iter().any(|arg| *arg.ty.plain() == ScalarType::Float) => {
-                    ScalarType::Float
-                }
-                _ => ScalarType::Int,
-            },
-            "abs" => first.clone(),
-            _ => ScalarType::Float,
-        };
-        if name == "len"
-            && !matches!(first, ScalarType::List(_) | ScalarType::Str | ScalarType::Json)
-            && let Some(wrong) = args.first()
-        {
-            let message = format!("`len` needs a list or a word, and this is {}", wrong.ty);
-            self.error(Code::WrongType, wrong.expr.span, message);
-            return Some(None);
-        }
-        let list_ok = matches!(name, "len" | "min" | "max")
-            && matches!(first, ScalarType::List(_) | ScalarType::Str | ScalarType::Json);
-        let text_ok =
-            matches!(name, "any" | "count" | "dim" | "dtype" | "int" | "float" | "is_list");
-        if let Some(wrong) = args.iter().find(|arg| !arg.ty.is_number())
-            && !list_ok
-            && !text_ok
-        {
-            let message = format!("`{name}` needs a number, and this is {}", wrong.ty);
-            self.error(Code::WrongType, wrong.expr.span, message);
-            return Some(None);
-        }
+        let Some(ty) = self.function_type(function, &args) else { return Some(None) };
         let call = Call {
             callee: call.callee.clone(),
             args: args
@@ -93,4 +55,66 @@ impl Lowerer<'_> {
         };
         Some(Some(Scalar { expr: Expr { span, kind: ExprKind::Call(call) }, ty }))
     }
+    /// The type of a call; none when an argument does not fit, which is reported.
+    fn function_type(&mut self, function: Function, args: &[Scalar]) -> Option<ScalarType> {
+        let name = function.name();
+        let first = args.first().map_or(ScalarType::None, |arg| arg.ty.plain().clone());
+        let wrong = |arg: &Scalar| match function {
+            Function::Len => {
+                !matches!(arg.ty.plain(), ScalarType::List(_) | ScalarType::Str | ScalarType::Json)
+            }
+            Function::Int | Function::Float => {
+                !arg.ty.is_number() && *arg.ty.plain() != ScalarType::Bool
+            }
+            Function::Min | Function::Max => match (arg.ty.plain(), args) {
+                (ScalarType::List(item), [_]) => {
+                    !matches!(**item, ScalarType::Int | ScalarType::Float | ScalarType::None)
+                }
+                _ => !arg.ty.is_number(),
+            },
+            Function::Sqrt
+            | Function::Log
+            | Function::Floor
+            | Function::Ceil
+            | Function::Abs
+            | Function::Bf16 => !arg.ty.is_number(),
+            Function::IsList
+            | Function::Has
+            | Function::Any
+            | Function::Count
+            | Function::Dim
+            | Function::Dtype => false,
+        };
+        if let Some(arg) = args.iter().find(|arg| wrong(arg)) {
+            let needed = if function == Function::Len { "a list or a word" } else { "a number" };
+            let message = format!("`{name}` needs {needed}, and this is {}", arg.ty);
+            self.error(Code::WrongType, arg.expr.span, message);
+            return None;
+        }
+        Some(match function {
+            Function::Floor
+            | Function::Ceil
+            | Function::Len
+            | Function::Int
+            | Function::Count
+            | Function::Dim => ScalarType::Int,
+            Function::Sqrt | Function::Log | Function::Float | Function::Bf16 => ScalarType::Float,
+            Function::IsList | Function::Has | Function::Any => ScalarType::Bool,
+            Function::Dtype => ScalarType::Str,
+            Function::Abs => integer_or_float(&first),
+            Function::Min | Function::Max => match &first {
+                ScalarType::List(item) => integer_or_float(item),
+                ScalarType::Json if args.len() == 1 => ScalarType::Float,
+                _ if args.iter().any(|arg| *arg.ty.plain() == ScalarType::Float) => {
+                    ScalarType::Float
+                }
+                _ => ScalarType::Int,
+            },
+        })
+    }
+}
+
+/// The type of a number that keeps its own; json stands for an integer.
+pub(crate) fn integer_or_float(ty: &ScalarType) -> ScalarType {
+    if *ty.plain() == ScalarType::Float { ScalarType::Float } else { ScalarType::Int }
 }

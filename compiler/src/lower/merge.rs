@@ -13,41 +13,137 @@ use crate::shapes::show;
 use crate::source::Span;
 use crate::syntax::ast::{Body, BodyEq, Expr, ExprKind};
 
+/// What the place of a choice asks of it.
+#[derive(Clone, Copy)]
+pub(super) struct Wanted<'n> {
+    pub(super) span: Span,
+    /// The name that its value is bound to.
+    pub(super) hint: Option<&'n str>,
+    /// Whether the value itself is asked for, besides the names that arms set.
+    pub(super) value: bool,
+}
+
+/// Names that some arm set and that have a value behind all of them, in a fixed order.
+pub(super) fn changed(
+    done: &[Done],
+    before: &HashMap<String, Value>,
+    refined: Option<&str>,
+) -> Vec<String> {
+    let mut changed: Vec<String> = Vec::new();
+    for arm in done {
+        for (name, value) in &arm.scope {
+            let was = before.get(name);
+            let everywhere = was.is_some() || done.iter().all(|arm| arm.scope.contains_key(name));
+            let unwrapped = refined == Some(name.as_str());
+            if everywhere && !unwrapped && was != Some(value) && !changed.contains(name) {
+                changed.push(name.clone());
+            }
+        }
+    }
+    changed.sort();
+    changed
+}
+
+/// What the values of all arms at one place are.
+enum Kind {
+    Scalars,
+    Nothing,
+    Arrays,
+}
+
+impl Kind {
+    fn of(values: &[Value]) -> Self {
+        let scalar = |value: &Value| matches!(value, Value::Scalar(_));
+        if values.iter().all(|value| *value == Value::None) {
+            Kind::Nothing
+        } else if values.iter().all(|value| scalar(value) || *value == Value::None) {
+            Kind::Scalars
+        } else {
+            Kind::Arrays
+        }
+    }
+}
+
 impl Lowerer<'_> {
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "one step of `run_cases`, kept apart for its length"
-    )]
+    /// Makes one of the values that the arms left: of the names in `changed`, and of the results.
     pub(super) fn merge(
         &mut self,
         frame: &mut Frame,
-        cases: Vec<Case<'_>>,
+        cases: &[Case<'_>],
         mut done: Vec<Done>,
-        before: &HashMap<String, Value>,
-        refined: Option<&str>,
-        span: Span,
-        hint: Option<&str>,
-        wanted: bool,
+        changed: Vec<String>,
+        wanted: Wanted<'_>,
     ) -> Option<Value> {
-        // Names that some arm assigned, in a fixed order.
-        let mut changed: Vec<String> = Vec::new();
-        for arm in &done {
-            for (name, value) in &arm.scope {
-                let was = before.get(name);
-                let everywhere =
-                    was.is_some() || done.iter().all(|arm| arm.scope.contains_key(name));
-                let unwrapped = refined == Some(name.as_str());
-                if everywhere && !unwrapped && was != Some(value) && !changed.contains(name) {
-                    changed.push(name.clone());
+        let results = if wanted.value { self.results(cases, &done, wanted.span)? } else { vec![] };
+        let count = results.len();
+        let of_name = |name: String| {
+            let values =
+                done.iter().map(|arm| arm.scope.get(&name).cloned().unwrap_or(Value::None));
+            let values = values.collect();
+            (Some(name), values)
+        };
+        let mut merged: Vec<(Option<String>, Vec<Value>)> =
+            changed.into_iter().map(of_name).collect();
+        merged.extend(results.into_iter().map(|values| (None, values)));
+        let needs_enum = done.iter().any(|arm| !arm.statements.is_empty())
+            || merged.iter().any(|(_, values)| values.iter().any(Value::is_array));
+        let mut outputs: Vec<Value> = Vec::new();
+        let mut vars: Vec<Variable> = Vec::new();
+        let mut yields: Vec<Vec<Operand>> = vec![Vec::new(); done.len()];
+        let tuple_names = std::mem::take(&mut frame.tuple_names);
+        let mut tuple = tuple_names.iter();
+        let chosen = wanted.hint.unwrap_or("chosen");
+        for (name, values) in &merged {
+            let value = match Kind::of(values) {
+                Kind::Scalars => Value::Scalar(self.merged_scalar(cases, values, wanted.span)?),
+                Kind::Nothing => Value::None,
+                Kind::Arrays => {
+                    let (shape, optional) = self.merged_shape(cases, values, wanted.span)?;
+                    let present = self.presence_of(cases, values, optional, wanted.span);
+                    for (arm, value) in yields.iter_mut().zip(values) {
+                        arm.push(match value {
+                            Value::Array { operand, .. } => operand.clone(),
+                            _ => Operand::None,
+                        });
+                    }
+                    let rust = match (name, tuple.next()) {
+                        (Some(name), _) => frame.variable(name),
+                        (None, Some(part)) if count > 1 => frame.variable(part),
+                        (None, _) if count == 1 => frame.result_name(wanted.hint, chosen),
+                        (None, _) => frame.temporary(chosen),
+                    };
+                    let variable = Variable { name: rust, shape, optional };
+                    let mut value = Value::of(&variable);
+                    if let Value::Array { present: slot, .. } = &mut value {
+                        *slot = present.map(Box::new);
+                    }
+                    vars.push(variable);
+                    value
                 }
+            };
+            match name {
+                Some(name) => frame.set(name, value),
+                None => outputs.push(value),
             }
         }
-        changed.sort();
-        let results: Vec<Vec<Value>> = if wanted {
-            done.iter().map(|arm| flatten(arm.result.clone())).collect()
-        } else {
-            vec![Vec::new(); done.len()]
-        };
+        if needs_enum && (!vars.is_empty() || done.iter().any(|arm| !arm.fields.is_empty())) {
+            self.choice_statement(frame, cases, &mut done, vars, yields, wanted.span, chosen);
+        }
+        Some(match outputs.len() {
+            0 => Value::None,
+            1 => outputs.remove(0),
+            _ => Value::Tuple(outputs),
+        })
+    }
+
+    /// The values that the arms yield: for each place those of all arms.
+    fn results(
+        &mut self,
+        cases: &[Case<'_>],
+        done: &[Done],
+        span: Span,
+    ) -> Option<Vec<Vec<Value>>> {
+        let results: Vec<Vec<Value>> = done.iter().map(|arm| flatten(arm.result.clone())).collect();
         let count = results.first().map_or(0, Vec::len);
         if results.iter().any(|values| values.len() != count) {
             let mut error = Diagnostic::error(
@@ -61,78 +157,16 @@ impl Lowerer<'_> {
             self.diagnostics.push(error);
             return None;
         }
-        let mut merged: Vec<(Option<String>, Vec<Value>)> = Vec::new();
-        for name in changed {
-            let values =
-                done.iter().map(|arm| arm.scope.get(&name).cloned().unwrap_or(Value::None));
-            merged.push((Some(name.clone()), values.collect()));
-        }
-        for at in 0..count {
-            let values = results.iter().filter_map(|values| values.get(at).cloned()).collect();
-            merged.push((None, values));
-        }
-        let wanted_name = hint.unwrap_or("chosen").to_owned();
-        let needs_enum = done.iter().any(|arm| !arm.statements.is_empty())
-            || merged.iter().any(|(_, values)| values.iter().any(Value::is_array));
-        let mut outputs: Vec<Value> = Vec::new();
-        let mut vars: Vec<Variable> = Vec::new();
-        let mut yields: Vec<Vec<Operand>> = vec![Vec::new(); done.len()];
-        let tuple_names = std::mem::take(&mut frame.tuple_names);
-        let mut tuple = tuple_names.iter();
-        for (name, values) in &merged {
-            if values.iter().all(|value| matches!(value, Value::Scalar(_)) || *value == Value::None)
-                && values.iter().any(|value| matches!(value, Value::Scalar(_)))
-            {
-                let value = self.merged_scalar(&cases, values, span);
-                match name {
-                    Some(name) => frame.set(name, Value::Scalar(value)),
-                    None => outputs.push(Value::Scalar(value)),
-                }
-                continue;
-            }
-            if values.iter().all(|value| *value == Value::None) {
-                match name {
-                    Some(name) => frame.set(name, Value::None),
-                    None => outputs.push(Value::None),
-                }
-                continue;
-            }
-            let (shape, optional) = self.merged_shape(&cases, values, span)?;
-            let present = self.presence_of(&cases, values, optional, span);
-            for (arm, value) in yields.iter_mut().zip(values) {
-                arm.push(match value {
-                    Value::Array { operand, .. } => operand.clone(),
-                    _ => Operand::None,
-                });
-            }
-            let rust = match (name, tuple.next()) {
-                (Some(name), _) => frame.variable(name),
-                (None, Some(part)) if count > 1 => frame.variable(part),
-                (None, _) if count == 1 => frame.result_name(hint, &wanted_name),
-                (None, _) => frame.temporary(&wanted_name),
-            };
-            let variable = Variable { name: rust, shape, optional };
-            let mut value = Value::of(&variable);
-            if let Value::Array { present: slot, .. } = &mut value {
-                *slot = present.map(Box::new);
-            }
-            vars.push(variable);
-            match name {
-                Some(name) => frame.set(name, value),
-                None => outputs.push(value),
-            }
-        }
-        if needs_enum && (!vars.is_empty() || done.iter().any(|arm| !arm.fields.is_empty())) {
-            self.choice_statement(frame, &cases, &mut done, vars, yields, span, &wanted_name);
-        }
-        Some(match outputs.len() {
-            0 => Value::None,
-            1 => outputs.remove(0),
-            _ => Value::Tuple(outputs),
-        })
+        let at = |at: usize| results.iter().filter_map(|values| values.get(at).cloned()).collect();
+        Some((0..count).map(at).collect())
     }
 
-    fn merged_scalar(&mut self, cases: &[Case<'_>], values: &[Value], span: Span) -> Scalar {
+    fn merged_scalar(
+        &mut self,
+        cases: &[Case<'_>],
+        values: &[Value],
+        span: Span,
+    ) -> Option<Scalar> {
         let mut result: Option<Scalar> = None;
         for (case, value) in cases.iter().zip(values).rev() {
             let value = match value {
@@ -142,6 +176,14 @@ impl Lowerer<'_> {
             result = Some(match (result, &case.condition) {
                 (Some(rest), Some(condition)) => {
                     let ty = join(&value.ty, &rest.ty);
+                    if *ty.plain() == ScalarType::Json && !fits_json(&value, &rest) {
+                        let message = format!(
+                            "the arms yield {} and {}: no type holds both",
+                            value.ty, rest.ty
+                        );
+                        self.error(Code::ArmsDisagree, span, message);
+                        return None;
+                    }
                     let wrap = |expr: Expr| {
                         Box::new(BodyEq(Body {
                             span: expr.span,
@@ -159,7 +201,7 @@ impl Lowerer<'_> {
                 _ => value,
             });
         }
-        result.unwrap_or_else(|| Scalar::literal(ExprKind::None, span))
+        Some(result.unwrap_or_else(|| Scalar::literal(ExprKind::None, span)))
     }
 
     fn merged_shape(
@@ -225,7 +267,7 @@ impl Lowerer<'_> {
             })
             .map(|kind| kind.map(|kind| Value::Scalar(Scalar::literal(kind, span))))
             .collect();
-        let mut scalar = self.merged_scalar(cases, &parts?, span);
+        let mut scalar = self.merged_scalar(cases, &parts?, span)?;
         scalar.ty = ScalarType::Bool;
         // `c ? true : false` is c itself.
         if let ([Case { condition: Some(condition), .. }, _], [Value::Array { .. }, Value::None]) =
@@ -235,4 +277,10 @@ impl Lowerer<'_> {
         }
         Some(scalar)
     }
+}
+
+/// Whether json comes of two values that are json, or of one and nothing.
+fn fits_json(a: &Scalar, b: &Scalar) -> bool {
+    let json = |one: &Scalar| matches!(one.ty.plain(), ScalarType::Json | ScalarType::None);
+    json(a) && json(b)
 }

@@ -50,6 +50,7 @@ use crate::syntax::ast::{Block, Dim, Expr, ExprKind, Extern, GraphFile, ParamTyp
 use value::Value;
 
 pub use call::plain;
+pub(crate) use functions::integer_or_float;
 pub use names::variable as variable_name;
 pub use scalar::{ManifestScope, manifest_scalar};
 pub use types::{declared_scalar, join, scalar_of_config};

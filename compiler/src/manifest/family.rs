@@ -2,7 +2,7 @@
 
 use super::reader::{Fields, text, word, wrong};
 use super::tree::{Node, NodeKind, Table};
-use super::{Family, Fidelity, Method};
+use super::{Claim, Family, Fidelity, FidelityTier, Method};
 use crate::diag::{Code, Diagnostic};
 use crate::source::{Span, Spanned};
 
@@ -92,17 +92,16 @@ fn valid_name(name: &Spanned<String>, diags: &mut Vec<Diagnostic>) -> bool {
 
 /// `oracle = { program, claim }` and `fidelity = "l2"` or `{ tier, claim }`.
 fn fidelity(fields: &mut Fields<'_>, diags: &mut Vec<Diagnostic>) -> Fidelity {
-    let claims = [("bit-exact", "bit-exact"), ("measured", "measured")];
-    let tiers = [("l1", "l1"), ("l2", "l2"), ("l3", "l3")];
-    let mut fidelity = Fidelity::default();
+    let (claims, tiers) = (Claim::WORDS, FidelityTier::WORDS);
+    let mut program = None;
     let mut claim = None;
     let mut stated = None;
     if let Some((table, span)) = fields.table("oracle", diags) {
         stated = Some(span);
         let mut oracle = Fields::new(table, span, "`oracle`");
-        fidelity.oracle = oracle.text("program", diags).map(|text| text.node);
-        claim = oracle.text("claim", diags).and_then(|text| word(&text, "claim", &claims, diags));
-        if fidelity.oracle.is_none() {
+        program = oracle.text("program", diags).map(|text| text.node);
+        claim = oracle.text("claim", diags).and_then(|text| word(&text, "claim", claims, diags));
+        if program.is_none() {
             oracle.missing(
                 "program",
                 "oracle = { program = \"mlx-lm\", claim = \"bit-exact\" }",
@@ -117,13 +116,13 @@ fn fidelity(fields: &mut Fields<'_>, diags: &mut Vec<Diagnostic>) -> Fidelity {
         match &node.kind {
             NodeKind::Str { .. } => {
                 tier =
-                    text(node, key, diags).and_then(|text| word(&text, "fidelity", &tiers, diags));
+                    text(node, key, diags).and_then(|text| word(&text, "fidelity", tiers, diags));
             }
             NodeKind::Table(table) => {
                 let mut own = Fields::new(table, node.span, "`fidelity`");
-                tier = own.text("tier", diags).and_then(|text| word(&text, "tier", &tiers, diags));
+                tier = own.text("tier", diags).and_then(|text| word(&text, "tier", tiers, diags));
                 let said = own.text("claim", diags);
-                own_claim = said.and_then(|text| word(&text, "claim", &claims, diags));
+                own_claim = said.and_then(|text| word(&text, "claim", claims, diags));
                 own.finish(diags);
             }
             _ => {
@@ -131,22 +130,24 @@ fn fidelity(fields: &mut Fields<'_>, diags: &mut Vec<Diagnostic>) -> Fidelity {
             }
         }
     }
-    let tier = tier.unwrap_or(if fidelity.oracle.is_some() { "l1" } else { "l3" });
-    fidelity.tier = tier.to_owned();
+    let likely = if program.is_some() { FidelityTier::L1 } else { FidelityTier::L3 };
+    let tier = tier.unwrap_or(likely);
     // An inherited oracle says nothing about a family that states it was only measured.
-    if tier == "l3" {
-        (fidelity.oracle, claim) = (None, None);
+    if tier == FidelityTier::L3 {
+        (program, claim) = (None, None);
     }
-    let default = if fidelity.oracle.is_some() { "bit-exact" } else { "measured" };
-    fidelity.claim = own_claim.or(claim).unwrap_or(default).to_owned();
+    let default = if program.is_some() { Claim::BitExact } else { Claim::Measured };
+    let claim = own_claim.or(claim).unwrap_or(default);
+    let fidelity = Fidelity { tier, oracle: program, claim };
     contract(&fidelity, stated.unwrap_or(fields.span), diags);
     fidelity
 }
 
 /// Tier, oracle and claim go together in two ways.
 fn contract(fidelity: &Fidelity, at: Span, diags: &mut Vec<Diagnostic>) {
-    let measured = fidelity.tier == "l3";
-    let fits = fidelity.oracle.is_none() == measured && (fidelity.claim == "measured") == measured;
+    let measured = fidelity.tier == FidelityTier::L3;
+    let fits =
+        fidelity.oracle.is_none() == measured && (fidelity.claim == Claim::Measured) == measured;
     if fits {
         return;
     }

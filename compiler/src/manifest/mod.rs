@@ -22,7 +22,8 @@ pub use method::{CanvasSampler, Denoising};
 pub(crate) use sections::section_schema;
 
 use crate::source::{FileId, Span, Spanned};
-use crate::syntax::ast::Expr;
+use crate::syntax::ast::{Expr, ExprKind};
+use reader::words;
 
 /// One family, inheritance already applied: each entry keeps the place where it was written.
 #[derive(Debug, Clone)]
@@ -93,14 +94,24 @@ pub struct Family {
 }
 
 /// What a family's numbers are held against.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Fidelity {
-    /// `l1`, `l2` or `l3`.
-    pub tier: String,
+    /// How near it comes to the reference.
+    pub tier: FidelityTier,
     /// The reference program; none for l3.
     pub oracle: Option<String>,
-    /// `bit-exact` or `measured`.
-    pub claim: String,
+    /// What is said of the numbers.
+    pub claim: Claim,
+}
+
+words! {
+    /// How near a family comes to its reference.
+    FidelityTier { L1 = "l1", L2 = "l2", L3 = "l3" }
+}
+
+words! {
+    /// What is said of a family's numbers.
+    Claim { BitExact = "bit-exact", Measured = "measured" }
 }
 
 /// How a family is run.
@@ -136,6 +147,17 @@ pub struct ConfigKey {
 }
 
 impl ConfigKey {
+    /// Whether a config may say infinity: where the default does.
+    pub fn infinite(&self) -> bool {
+        let mut found = false;
+        if let Some(default) = &self.default {
+            crate::syntax::visit::each(default, &mut |part| {
+                found |= matches!(part.kind, ExprKind::Float(value) if value.is_infinite());
+            });
+        }
+        found
+    }
+
     /// The expressions that its value may come from.
     pub fn expressions(&self) -> impl Iterator<Item = &Expr> {
         let rope = self.rope.as_ref();

@@ -1,5 +1,6 @@
 //! `[profile]`, and the words of `[chat]`.
 
+use super::FidelityTier;
 use super::reader::word;
 use super::tree::{Node, NodeKind, Table};
 use crate::diag::{Code, Diagnostic};
@@ -58,7 +59,7 @@ pub struct Artifact {
     /// The fingerprint of its configuration.
     pub fingerprint: Spanned<String>,
     /// Tier and oracle, where they are others than the family's.
-    pub fidelity: Option<(String, Option<String>)>,
+    pub fidelity: Option<(FidelityTier, Option<String>)>,
     /// What an engine needs beside what the family needs.
     pub capabilities: Vec<Spanned<String>>,
     /// Another implementation.
@@ -112,17 +113,16 @@ fn artifact(table: &Table, span: Span, diags: &mut Vec<Diagnostic>) -> Option<Ar
     if let Some(composition) = &composition {
         word(composition, "composition", &COMPOSITIONS, diags);
     }
-    let tiers = [("l1", "l1"), ("l2", "l2"), ("l3", "l3")];
     let oracle = text(table, "oracle");
     let fidelity = text(table, "fidelity").and_then(|said| {
-        let tier = word(&said, "fidelity", &tiers, diags)?;
-        if (tier == "l3") == oracle.is_some() {
+        let tier = word(&said, "fidelity", FidelityTier::WORDS, diags)?;
+        if (tier == FidelityTier::L3) == oracle.is_some() {
             diags.push(
                 Diagnostic::error(Code::Fidelity, said.span, format!("{tier} is no contract here"))
                     .help("`l1` and `l2` name an `oracle`, `l3` names none"),
             );
         }
-        Some((tier.to_owned(), oracle.clone().map(|oracle| oracle.node)))
+        Some((tier, oracle.clone().map(|oracle| oracle.node)))
     });
     Some(Artifact {
         id: id?,

@@ -8,6 +8,37 @@ use crate::source::{Span, Spanned};
 use crate::syntax::ast::{Expr, ExprKind, UnaryOp};
 use crate::syntax::parse_expr_at;
 
+/// An enum whose values are words of a document.
+macro_rules! words {
+    ($(#[$about:meta])* $name:ident { $($value:ident = $word:literal),+ $(,)? }) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[expect(missing_docs, reason = "each value is the word it stands for")]
+        pub enum $name {
+            $($value),+
+        }
+
+        impl $name {
+            /// The words of documents and what they stand for.
+            pub const WORDS: &[(&str, Self)] = &[$(($word, Self::$value)),+];
+
+            /// Its word in documents.
+            pub fn word(self) -> &'static str {
+                match self {
+                    $(Self::$value => $word),+
+                }
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.word())
+            }
+        }
+    };
+}
+pub(super) use words;
+
 /// A table being read: what is asked for is known, the rest is reported by [`Fields::finish`].
 pub(super) struct Fields<'a> {
     table: &'a Table,

@@ -66,8 +66,8 @@ impl Model {
 /// The family that takes a config: the targeted ones first, then the generic one.
 ///
 /// # Errors
-/// No family answers to the model type, or none of those that do accepts the config; `at` is where
-/// the finding is shown.
+/// No family answers to the model type, none of those that do accepts the config, or two do; `at` is
+/// where the finding is shown.
 pub fn pick<'m>(
     manifests: &'m BTreeMap<String, Manifest>,
     config: &ConfigFile,
@@ -86,11 +86,26 @@ pub fn pick<'m>(
     // A condition of its own means special models; the generic family comes last.
     tried.sort_by_key(|manifest| (manifest.family.generic, manifest.family.accepts.is_none()));
     let mut refused = Vec::new();
+    let mut taken: Option<&Manifest> = None;
     for manifest in tried {
-        if accepts(manifest, config) {
-            return Ok(manifest);
+        // Of those with a condition one at most takes a config.
+        if let Some(first) = taken
+            && (manifest.family.generic || manifest.family.accepts.is_none())
+        {
+            return Ok(first);
         }
-        refused.push(manifest.family.name.node.clone());
+        if !accepts(manifest, config) {
+            refused.push(manifest.family.name.node.clone());
+            continue;
+        }
+        match taken {
+            None if manifest.family.accepts.is_none() => return Ok(manifest),
+            None => taken = Some(manifest),
+            Some(first) => return Err(Box::new(both(first, manifest, shown))),
+        }
+    }
+    if let Some(taken) = taken {
+        return Ok(taken);
     }
     let mut error = Diagnostic::error(
         Code::NoFamily,
@@ -111,6 +126,24 @@ pub fn pick<'m>(
         error = error.note(format!("{names} answers to it, and its `accepts` refuses this config"));
     }
     Err(Box::new(error))
+}
+
+/// Two families whose conditions one config meets.
+fn both(one: &Manifest, other: &Manifest, shown: Span) -> Diagnostic {
+    let (first, second) = (&one.family.name.node, &other.family.name.node);
+    let mut error = Diagnostic::error(
+        Code::ModelTypeTaken,
+        shown,
+        format!("both `{first}` and `{second}` take this config"),
+    );
+    for manifest in [one, other] {
+        if let Some(accepts) = &manifest.family.accepts {
+            error = error.label(accepts.span, format!("`{}` takes it", manifest.family.name.node));
+        }
+    }
+    error
+        .help("say in both `accepts` what keeps the one from what the other takes")
+        .help("name the family with --family")
 }
 
 /// Whether the config meets the family's own condition; one that cannot be read does not.

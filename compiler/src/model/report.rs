@@ -10,7 +10,7 @@ use specc_checkpoint::quant::{QuantError, Stored, module};
 use super::Model;
 use super::fits::fits;
 use super::inventory::{Asked, Need, inventory};
-use crate::diag::{Code, Diagnostic};
+use crate::diag::{Code, Diagnostic, grouped};
 use crate::expr::{LayerValues, evaluate, evaluate_layers};
 use crate::ir::Program;
 use crate::library::Library;
@@ -71,7 +71,7 @@ pub fn check(
             Err(message) => diags.push(Diagnostic::error(Code::TensorShape, need.span, message)),
         }
     }
-    let mut diags = once(diags);
+    let mut diags = told_once(diags);
     let there = |kind: &LayerKind| layers.iter().any(|layer| layer.kind == kind.name.node);
     diags.extend(fits(library, manifest, program, &there));
     let failed = !diags.is_empty();
@@ -113,7 +113,8 @@ fn audit(
             Code::MissingTensor,
             place.map_or(top, |need| need.span),
             one.to_string(),
-        );
+        )
+        .counting(one.count);
         let error = match &one.nearest {
             Some(near) => error.help(format!(
                 "where that one is meant: [[weights.map]] from = {:?}, to = {:?}",
@@ -134,7 +135,8 @@ fn audit(
         if part.is_some_and(|module| all.contains(&format!("{module}.weight"))) {
             continue;
         }
-        diags.push(Diagnostic::error(Code::UnexplainedTensor, top, one.to_string()).help(format!(
+        let error = Diagnostic::error(Code::UnexplainedTensor, top, one.to_string());
+        diags.push(error.counting(one.count).help(format!(
             "use it in the graph, rename it under [[weights.map]], or drop it: drop = [\"...\", {:?}]",
             pattern(&one.names)
         )));
@@ -267,25 +269,13 @@ fn with_sources(plan: &Plan, found: &specc_checkpoint::map::Derived, message: St
 }
 
 /// Findings that differ in their numbers only, as one each.
-fn once(diags: Vec<Diagnostic>) -> Vec<Diagnostic> {
-    let mut seen: BTreeMap<(Code, String), (Diagnostic, usize)> = BTreeMap::new();
-    let mut order = Vec::new();
-    for diagnostic in diags {
-        let key = (diagnostic.code, alike(&diagnostic.message));
-        match seen.get_mut(&key) {
-            Some((_, count)) => *count += 1,
-            None => {
-                order.push(key.clone());
-                seen.insert(key, (diagnostic, 1));
-            }
-        }
-    }
-    order
+fn told_once(diags: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    let groups = grouped(diags, |one| (one.code, alike(&one.message)));
+    groups
         .into_iter()
-        .filter_map(|key| seen.remove(&key))
-        .map(|(diagnostic, count)| match count {
-            1 => diagnostic,
-            _ => diagnostic.note(format!("and {} more like this", count - 1)),
+        .map(|(diagnostic, more)| match more {
+            0 => diagnostic,
+            _ => diagnostic.note(format!("and {more} more like this")),
         })
         .collect()
 }

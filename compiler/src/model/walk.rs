@@ -1,12 +1,11 @@
 //! A program's fields for one config: which arms are taken, which rounds there are.
 
+use specc_checkpoint::scalar;
+
 use crate::diag::{Code, Diagnostic};
 use crate::expr::{ConfigValues, Env, EvalError, LayerValues, Scope, Value, eval, truth};
 use crate::ir::path::{Part, computed, parts};
 use crate::ir::{Arm, Over, Program, Scalar, Struct};
-
-/// Rounds of a `for` over numbers beyond this are left out; no model has as many.
-const MAX_ROUNDS: i64 = 1 << 16;
 
 /// The place where a walk stands.
 #[derive(Debug, Clone)]
@@ -72,10 +71,12 @@ impl<'a> Known<'a> {
                 .iter()
                 .map(|layer| place.round(index, layer.index, Some(layer)))
                 .collect(),
-            Over::Ints(from, to) => {
-                let (from, to) = (self.int(from, place)?, self.int(to, place)?);
-                let to = to.min(from.saturating_add(MAX_ROUNDS));
-                (from..to).map(|value| place.round(index, value, place.layer)).collect()
+            Over::Ints(from, last) => {
+                let (from, to) = (self.int(from, place)?, self.int(last, place)?);
+                let rounds = scalar::rounds_of(from, to);
+                let rounds =
+                    rounds.map_err(|why| EvalError::new(last.expr.span, why.to_string()))?;
+                rounds.map(|value| place.round(index, value, place.layer)).collect()
             }
         })
     }

@@ -125,7 +125,7 @@ impl Facts {
             return self.quotient(&a, &b, &Expr { span: origin.span, kind });
         }
         if let (Some(a), Some(b)) = (a.as_int(), b.as_int())
-            && let Some(value) = crate::expr::floor_div(a, b)
+            && let Ok(value) = specc_checkpoint::scalar::floor_div(a, b)
         {
             return Poly::int(value);
         }

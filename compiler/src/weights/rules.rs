@@ -7,7 +7,7 @@ use specc_checkpoint::map::{self, DropRule, Match, Prefix, Present, Rule, Weight
 use super::parse::lower;
 use super::step::Step;
 use crate::diag::{Code, Diagnostic};
-use crate::expr::{ConfigValues, Env, Value, eval};
+use crate::expr::{ConfigValues, Env, Function, Value, eval};
 use crate::manifest::Manifest;
 use crate::source::Span;
 use crate::syntax::ast::Expr;
@@ -176,16 +176,16 @@ impl Env for Asking<'_> {
         self.config.name(name)
     }
 
-    fn ask(&self, question: &str, args: &[Value]) -> Option<Result<Value, String>> {
+    fn ask(&self, question: Function, args: &[Value]) -> Option<Result<Value, String>> {
         let (Value::Str(pattern), rest) = args.split_first()? else { return None };
         Some(match (question, rest) {
-            ("any" | "has", []) => self.present.any(pattern).map(Value::Bool),
-            ("count", []) => self.present.count(pattern).map(Value::Int),
-            ("dim", [Value::Int(axis)]) => {
+            (Function::Any | Function::Has, []) => self.present.any(pattern).map(Value::Bool),
+            (Function::Count, []) => self.present.count(pattern).map(Value::Int),
+            (Function::Dim, [Value::Int(axis)]) => {
                 self.present.dim(pattern, *axis).map(|size| Value::Int(size.unwrap_or(0)))
             }
-            ("dtype", []) => self.present.dtype(pattern).map(|dtype| {
-                dtype.map_or(Value::None, |dtype| Value::Str(dtype.name().to_owned()))
+            (Function::Dtype, []) => self.present.dtype(pattern).map(|dtype| {
+                Value::Str(dtype.map_or_else(String::new, |dtype| dtype.name().to_owned()))
             }),
             _ => return None,
         })

@@ -3,7 +3,8 @@
 //! * [`config`]: `config.json`, with typed and audited access, rope and quantisation dialects;
 //! * [`tensors`]: the headers of safetensors files, single or in shards, and mapped bytes;
 //! * [`map`]: the weight map, from the names of a checkpoint to the names of a graph;
-//! * [`quant`]: how each module is stored.
+//! * [`quant`]: how each module is stored;
+//! * [`scalar`]: arithmetic of expressions over a config.
 //!
 //! The runtime loads weights with it and `specc check --model` reads headers with it, so both
 //! decide alike. Everything in a folder is untrusted: sizes and names are checked, and errors
@@ -13,6 +14,7 @@ pub mod config;
 pub mod map;
 mod problems;
 pub mod quant;
+pub mod scalar;
 pub mod tensors;
 
 pub use problems::{Problems, nearest};

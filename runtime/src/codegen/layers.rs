@@ -1,24 +1,9 @@
 //! Layers of a config in generated code: how many there are, and where each keeps its state.
 
 use std::collections::HashMap;
-use std::ops::Range;
 
 use crate::cache::{CacheLayer, Slot};
 use crate::{Error, Result};
-
-/// More rounds than any model has; a larger number in a config is a mistake or an attack.
-const MAX_ROUNDS: i64 = 1 << 16;
-
-/// The rounds of a loop over the config's numbers.
-///
-/// # Errors
-/// When there would be more than 65,536.
-pub fn rounds_of(from: i64, to: i64) -> Result<Range<i64>> {
-    if to.saturating_sub(from) > MAX_ROUNDS {
-        return Err(Error::Check(format!("{to} rounds are more than {MAX_ROUNDS}")));
-    }
-    Ok(from..to)
-}
 
 /// A layer of a kind that the family does not declare.
 pub fn unknown_kind(kind: &str, layer: i64, kinds: &[&str]) -> Error {

@@ -90,7 +90,8 @@ impl<'a> Registry<'a> {
     /// The family of a model: of those that answer to its type and accept it, a targeted one first.
     ///
     /// # Errors
-    /// `config.json` has no `model_type`, or one that no family takes; the nearest known is named.
+    /// `config.json` has no `model_type`, or one that no family takes: the nearest known is named; or
+    /// the conditions of two families hold.
     pub fn find(&self, source: &ModelSource) -> Result<&'static Family> {
         let Some(wanted) = source.config().model_type() else {
             let path = source.folder().join("config.json");
@@ -98,19 +99,32 @@ impl<'a> Registry<'a> {
         };
         let mut refused = Vec::new();
         let mut other_config = None;
+        let mut taken: Option<&'static Family> = None;
         for tier in [Tier::Targeted, Tier::Generic] {
             for family in self.families.iter().filter(|f| f.tier == tier) {
-                if family.model_types.contains(&wanted) {
-                    match source.config().aside(|| (family.accepts)(source)) {
-                        Ok(true) => return Ok(family),
-                        Ok(false) => refused.push(family.name),
-                        // Another family may take what a graph for one configuration does not.
-                        Err(error @ Error::OtherConfig(_)) => {
-                            other_config.get_or_insert(error);
-                        }
-                        Err(error) => return Err(error),
-                    }
+                // Of those with a condition one at most takes a model; the others come after them.
+                if !family.model_types.contains(&wanted) || (taken.is_some() && !family.conditional)
+                {
+                    continue;
                 }
+                match source.config().aside(|| (family.accepts)(source)) {
+                    // A graph for one configuration is nearer to it than any other.
+                    Ok(true) if family.is_for_one_configuration() => return Ok(family),
+                    Ok(true) => match taken {
+                        Some(first) => return Err(both(first, family, source)),
+                        None if family.conditional => taken = Some(family),
+                        None => return Ok(family),
+                    },
+                    Ok(false) => refused.push(family.name),
+                    // Another family may take what a graph for one configuration does not.
+                    Err(error @ Error::OtherConfig(_)) => {
+                        other_config.get_or_insert(error);
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+            if let Some(family) = taken {
+                return Ok(family);
             }
         }
         if let Some(error) = other_config.filter(|_| refused.is_empty()) {
@@ -253,6 +267,17 @@ fn check_artifact(
         ));
     }
     Ok(())
+}
+
+/// Two families whose conditions one model meets.
+fn both(first: &Family, second: &Family, source: &ModelSource) -> Error {
+    let path = source.folder().join("config.json");
+    Error::Unsupported(format!(
+        "{}: both {} and {} take this model; their conditions must exclude each other",
+        path.display(),
+        first.name,
+        second.name
+    ))
 }
 
 /// The known word that is closest, where one is close.

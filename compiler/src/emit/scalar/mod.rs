@@ -1,5 +1,6 @@
 //! Values of the config as Rust expressions.
 
+mod bounds;
 mod calls;
 mod convert;
 mod names;
@@ -7,6 +8,7 @@ mod operators;
 
 use std::collections::HashMap;
 
+use crate::expr::{Env, Value, eval};
 use crate::ir::ScalarType;
 use crate::manifest::Manifest;
 use crate::syntax::ast::{Expr, ExprKind, UnaryOp};
@@ -63,8 +65,13 @@ impl<'a> Scalars<'a> {
 
     /// The expression and its type.
     pub(super) fn typed(&self, expr: &Expr, place: Place) -> Typed {
+        if let (ExprKind::Binary(..) | ExprKind::Unary(..), Some(constant)) =
+            (&expr.kind, constant(expr))
+        {
+            return constant;
+        }
         match &expr.kind {
-            ExprKind::Int(value) => Typed::simple(value.to_string(), ScalarType::Int),
+            ExprKind::Int(value) => integer(*value),
             ExprKind::Float(value) => Typed::simple(double(*value), ScalarType::Float),
             ExprKind::Bool(value) => Typed::simple(value.to_string(), ScalarType::Bool),
             ExprKind::Str(text) => Typed::simple(format!("{text:?}"), ScalarType::Str),
@@ -76,9 +83,15 @@ impl<'a> Scalars<'a> {
             ExprKind::Tuple(items) => self.list(items, place),
             ExprKind::Unary(UnaryOp::Neg, inner) => {
                 let typed = self.typed(inner, place);
-                let ty = typed.ty.plain().clone();
-                let typed = Typed::simple(self.convert(typed, &ty, inner), ty.clone());
-                Typed::compound(format!("-{}", typed.wrapped()), ty)
+                let ty = crate::lower::integer_or_float(&typed.ty);
+                let (simple, same) = (typed.simple, typed.ty == ty);
+                let code = self.convert(typed, &ty, inner);
+                if ty == ScalarType::Int && self.bound(inner, place).is_none() {
+                    return Typed::simple(format!("int_neg({code})?"), ty);
+                }
+                let bare = (simple && same) || code.ends_with(")?");
+                let code = if bare { code } else { format!("({code})") };
+                Typed::compound(format!("-{code}"), ty)
             }
             ExprKind::Unary(UnaryOp::Not, inner) => {
                 Typed::compound(negated(&self.truth(inner, place)), ScalarType::Bool)
@@ -93,6 +106,31 @@ impl<'a> Scalars<'a> {
             ExprKind::Match { .. } => Typed::simple("None", ScalarType::None),
         }
     }
+}
+
+/// What names nothing has its value already.
+fn constant(expr: &Expr) -> Option<Typed> {
+    struct Nothing;
+    impl Env for Nothing {
+        fn name(&self, _: &str) -> Option<Result<Value, String>> {
+            None
+        }
+    }
+    Some(match eval(expr, &Nothing).ok()? {
+        Value::Int(value) => integer(value),
+        Value::Float(value) if !value.is_nan() => Typed::simple(double(value), ScalarType::Float),
+        Value::Bool(value) => Typed::simple(value.to_string(), ScalarType::Bool),
+        _ => return None,
+    })
+}
+
+/// A number as a literal, which says its type where one would not guess it.
+fn integer(value: i64) -> Typed {
+    let code = match i32::try_from(value) {
+        Ok(value) => value.to_string(),
+        Err(_) => format!("{value}_i64"),
+    };
+    Typed::simple(code, ScalarType::Int)
 }
 
 /// A number as a literal of `f64`.

@@ -22,21 +22,32 @@ impl<'a> Scalars<'a> {
             BinaryOp::Else => self.otherwise(a, left, b, right),
             BinaryOp::Eq | BinaryOp::Ne => self.equality(op, a, left, b, right),
             BinaryOp::In => self.membership(&a, left, b, right),
-            _ => self.arithmetic(op, a, left, b, right),
+            _ => self.arithmetic(op, (a, left), (b, right), place),
         }
     }
 
     pub(super) fn otherwise(&self, a: Typed, left: &Expr, b: Typed, right: &Expr) -> Typed {
         if a.ty == ScalarType::Json {
-            let ty = b.ty.plain().clone();
-            let read = match ty {
-                ScalarType::Int => "json_int",
-                ScalarType::Float => "json_float",
-                ScalarType::Str => "json_str",
-                _ => "json_bool",
+            let ty = match b.ty.plain() {
+                ScalarType::None => ScalarType::Json,
+                ty => ty.clone(),
             };
-            let (json, fallback) = (a.code, self.convert(b, &ty, right));
-            let code = format!("if ({json}).is_null() {{ {fallback} }} else {{ {read}({json})? }}");
+            let json = match a.code.strip_prefix('&') {
+                Some(name) => name.to_owned(),
+                None => a.wrapped(),
+            };
+            let read = match ty {
+                ScalarType::Int => format!("json_int({})?", a.code),
+                ScalarType::Float => format!("json_float({})?", a.code),
+                ScalarType::Str => format!("json_str({})?", a.code),
+                ScalarType::Bool => format!("json_bool({})?", a.code),
+                _ => a.code.clone(),
+            };
+            if b.ty == ScalarType::None {
+                return a;
+            }
+            let fallback = self.convert(b, &ty, right);
+            let code = format!("if {json}.is_null() {{ {fallback} }} else {{ {read} }}");
             return Typed::compound(code, ty);
         }
         let ScalarType::Nullable(inner) = a.ty.clone() else { return a };
@@ -71,12 +82,13 @@ impl<'a> Scalars<'a> {
                 let sign = if op == BinaryOp::Eq { "" } else { "!" };
                 format!("{sign}({}).is_null()", json.code)
             }
-            (ScalarType::Json, _) => {
-                let json = match a.code.strip_prefix('&') {
-                    Some(name) => name.to_owned(),
-                    None => format!("*{}", a.wrapped()),
+            (ScalarType::Json, _) | (_, ScalarType::Json) => {
+                let json = |typed: &Typed| match typed.ty {
+                    ScalarType::Json => typed.code.clone(),
+                    _ => format!("&serde_json::json!({})", typed.code),
                 };
-                format!("{json} {sign} serde_json::json!({})", b.code)
+                let sign = if op == BinaryOp::Eq { "" } else { "!" };
+                format!("{sign}json_is({}, {})", json(&a), json(&b))
             }
             (_, ScalarType::None) | (ScalarType::None, _) => (op == BinaryOp::Ne).to_string(),
             _ => {
@@ -94,30 +106,103 @@ impl<'a> Scalars<'a> {
 
     fn membership(&self, a: &Typed, left: &Expr, b: Typed, right: &Expr) -> Typed {
         let plain = b.ty.plain().clone();
-        let item = self.convert(a.clone(), &a.ty.plain().clone(), left);
         let list = self.convert(b, &plain, right);
-        let code = match &plain {
-            ScalarType::Str => format!("{list}.contains({item})"),
-            ScalarType::List(inner) if **inner == ScalarType::Str => {
+        // What may fail is settled outside of the closure.
+        let among = |name: &str, one: &str, item: &str| match item.contains('?') {
+            true => {
+                format!("{{ let item = {item}; {list}.iter().any(|{name}| {one} == item) }}")
+            }
+            false => format!("{list}.iter().any(|{name}| {one} == {item})"),
+        };
+        let holds = |item: &str, ty: &ScalarType| match (&plain, ty) {
+            (ScalarType::Str, _) => format!("{list}.contains({item})"),
+            (ScalarType::Json, ScalarType::Json) => format!("json_holds({list}, {item})?"),
+            (ScalarType::Json, _) => {
+                format!("json_holds({list}, &serde_json::json!({item}))?")
+            }
+            (_, ScalarType::Json) => {
+                format!("json_holds(&serde_json::json!({list}), {item})?")
+            }
+            (ScalarType::List(inner), _) if **inner == ScalarType::Str => {
                 if matches!(right.kind, ExprKind::List(_)) {
                     format!("{list}.contains(&{item})")
                 } else {
-                    format!("{list}.iter().any(|word| word == {item})")
+                    among("word", "word", item)
                 }
             }
-            ScalarType::Json => format!("json_holds({list}, &serde_json::json!({item}))"),
+            (ScalarType::List(inner), ScalarType::Float) if **inner == ScalarType::Int => {
+                among("one", "*one as f64", item)
+            }
+            (ScalarType::List(inner), ScalarType::Int) if **inner == ScalarType::Float => {
+                format!("{list}.contains(&({item} as f64))")
+            }
             _ => format!("{list}.contains(&({item}))"),
+        };
+        let code = match (&a.ty, &plain) {
+            // No list holds none.
+            (ScalarType::Nullable(inner), ScalarType::List(_)) => {
+                let found = holds("item", inner);
+                format!("match {} {{ Some(item) => {found}, None => false }}", a.code)
+            }
+            (ScalarType::Json, ScalarType::Str) => {
+                holds(&self.convert(a.clone(), &ScalarType::Str, left), &ScalarType::Str)
+            }
+            _ => {
+                let ty = a.ty.plain().clone();
+                let item = Typed { simple: false, ..a.clone() };
+                let item = self.convert(item, &ty, left);
+                let wrap = !a.simple && ty != ScalarType::Str;
+                holds(&if wrap { format!("({item})") } else { item }, &ty)
+            }
         };
         Typed::compound(code, ScalarType::Bool)
     }
 
-    fn arithmetic(&self, op: BinaryOp, a: Typed, left: &Expr, b: Typed, right: &Expr) -> Typed {
-        let float = [&a, &b].iter().any(|side| *side.ty.plain() == ScalarType::Float)
-            || op == BinaryOp::Div
+    /// The type in which two numbers meet.
+    fn meet(op: BinaryOp, a: &Typed, b: &Typed, right: &Expr) -> ScalarType {
+        let compares = matches!(op, BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge);
+        let float = |side: &Typed| match side.ty.plain() {
+            ScalarType::Float => true,
+            // Json is compared as any number, and calculated with as an integer.
+            ScalarType::Json => compares,
+            _ => false,
+        };
+        let fraction = op == BinaryOp::Div
             || (op == BinaryOp::Pow && !matches!(right.kind, ExprKind::Int(0..)));
-        let ty = if float { ScalarType::Float } else { ScalarType::Int };
-        let leaf = |typed: &Typed| typed.simple;
-        let leaves = leaf(&a) && leaf(&b);
+        if float(a) || float(b) || fraction { ScalarType::Float } else { ScalarType::Int }
+    }
+
+    fn arithmetic(
+        &self,
+        op: BinaryOp,
+        (a, left): (Typed, &Expr),
+        (b, right): (Typed, &Expr),
+        place: Place,
+    ) -> Typed {
+        let ty = Self::meet(op, &a, &b, right);
+        // Whether the result fits 64 bits whatever the config says.
+        let fits = || {
+            let (a, b) = (self.bound(left, place)?, self.bound(right, place)?);
+            let most = if op == BinaryOp::Mul { a.checked_mul(b)? } else { a.checked_add(b)? };
+            i64::try_from(most).ok()
+        };
+        let checked = match (op, &ty) {
+            (BinaryOp::Add, ScalarType::Int) if fits().is_none() => "plus",
+            (BinaryOp::Sub, ScalarType::Int) if fits().is_none() => "minus",
+            (BinaryOp::Mul, ScalarType::Int) if fits().is_none() => "times",
+            (BinaryOp::Div, _) => "float_div",
+            (BinaryOp::FloorDiv, ScalarType::Int) => "floor_div",
+            (BinaryOp::FloorDiv, _) => "float_floor_div",
+            (BinaryOp::Rem, ScalarType::Int) => "floor_mod",
+            (BinaryOp::Rem, _) => "float_mod",
+            (BinaryOp::Pow, ScalarType::Int) => "int_pow",
+            (BinaryOp::Pow, _) => "float_pow",
+            _ => "",
+        };
+        if !checked.is_empty() {
+            let (a, b) = (self.convert(a, &ty, left), self.convert(b, &ty, right));
+            return Typed::simple(format!("{checked}({a}, {b})?"), ty);
+        }
         let side = |typed: Typed, expr: &Expr| {
             let simple = typed.simple && typed.ty == ty;
             let code = self.convert(typed, &ty, expr);
@@ -127,30 +212,10 @@ impl<'a> Scalars<'a> {
         let (a, b) = (side(a, left), side(b, right));
         let result = match op {
             BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge => ScalarType::Bool,
-            _ => ty.clone(),
+            _ => ty,
         };
         let (sign, _) = crate::syntax::print::operator(op);
-        let checked = match op {
-            BinaryOp::Add => "plus",
-            BinaryOp::Sub => "minus",
-            BinaryOp::Mul => "times",
-            _ => "",
-        };
-        match (op, float) {
-            (BinaryOp::Pow, true) => Typed::simple(format!("{}.powf({b})", paren(&a)), result),
-            (BinaryOp::Pow, false) => Typed::simple(format!("int_pow({a}, {b})?"), result),
-            (BinaryOp::FloorDiv, true) => Typed::simple(format!("({a} / {b}).floor()"), result),
-            (BinaryOp::FloorDiv, false) => Typed::simple(format!("floor_div({a}, {b})?"), result),
-            (BinaryOp::Rem, true) => {
-                Typed::simple(format!("{}.rem_euclid({b})", paren(&a)), result)
-            }
-            (BinaryOp::Rem, false) => Typed::simple(format!("floor_mod({a}, {b})?"), result),
-            // Two sizes of 31 bits cannot overflow; longer sums and products are checked.
-            (_, false) if !checked.is_empty() && !leaves => {
-                Typed::simple(format!("{checked}({}, {})?", bare(&a), bare(&b)), result)
-            }
-            _ => Typed::compound(format!("{a} {sign} {b}"), result),
-        }
+        Typed::compound(format!("{a} {sign} {b}"), result)
     }
 }
 
@@ -170,31 +235,4 @@ pub(super) fn negated(code: &str) -> String {
         }
     }
     format!("!({code})")
-}
-
-fn paren(code: &str) -> String {
-    // A literal's type must be known before a method of it is called.
-    if code.parse::<f64>().is_ok() {
-        return format!("{code}_f64");
-    }
-    if code.starts_with('(') && code.ends_with(')') { code.to_owned() } else { format!("({code})") }
-}
-
-/// Without the parentheses around a whole argument.
-fn bare(code: &str) -> &str {
-    let Some(inner) = code.strip_prefix('(').and_then(|code| code.strip_suffix(')')) else {
-        return code;
-    };
-    let mut depth = 0i32;
-    for letter in inner.chars() {
-        depth += match letter {
-            '(' => 1,
-            ')' => -1,
-            _ => 0,
-        };
-        if depth < 0 {
-            return code;
-        }
-    }
-    inner
 }

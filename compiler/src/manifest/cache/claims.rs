@@ -1,26 +1,27 @@
 //! What a storage says of itself against what its growth and its states give.
 
-use super::{CacheLayout, Growth, MaxKv};
+use super::{Batch, CacheLayout, Growth, MaxKv, Rollback, Trim};
 use crate::diag::{Code, Diagnostic};
 use crate::source::Span;
 
 /// What a storage claims is what its growth gives.
 pub(super) fn growth(layout: &CacheLayout, span: Span, diags: &mut Vec<Diagnostic>) {
     let (kind, trim, rollback, batch) = match layout.growth {
-        Growth::Append { .. } => ("append", "always", "trim", "left-padded"),
-        Growth::Ring { .. } => ("ring", "until-full", "trim", "left-padded"),
-        Growth::Replace => ("replace", "never", "replay", "masked"),
-        Growth::Nothing => ("nothing", "always", "trim", "masked"),
+        Growth::Append { .. } => ("append", Trim::Always, Rollback::Trim, Batch::LeftPadded),
+        Growth::Ring { .. } => ("ring", Trim::UntilFull, Rollback::Trim, Batch::LeftPadded),
+        Growth::Replace => ("replace", Trim::Never, Rollback::Replay, Batch::Masked),
+        Growth::Nothing => ("nothing", Trim::Always, Rollback::Trim, Batch::Masked),
     };
     let supports = &layout.supports;
     let mut fault = |message: String| {
         diags.push(Diagnostic::error(Code::CacheLayout, span, message));
     };
     for (name, claimed, given) in [
-        ("trim", &supports.trim, trim),
-        ("rollback", &supports.rollback, rollback),
-        ("batch", &supports.batch, batch),
+        ("trim", supports.trim.map(Trim::word), trim.word()),
+        ("rollback", supports.rollback.map(Rollback::word), rollback.word()),
+        ("batch", supports.batch.map(Batch::word), batch.word()),
     ] {
+        let claimed = claimed.unwrap_or_default();
         if claimed != given {
             fault(format!(
                 "`{name}` claims {claimed:?}, and a storage of growth `{kind}` has {given:?}"

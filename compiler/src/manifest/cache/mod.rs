@@ -5,13 +5,13 @@ mod claims;
 mod rule;
 mod table;
 
-use super::reader::{Fields, texts, word, wrong};
+use super::reader::{Fields, texts, word, words, wrong};
 use super::tree::{Node, Table};
 use crate::diag::{Code, Diagnostic};
 use crate::source::{FileId, Span, Spanned};
 
 pub use rule::{Condition, Rule, Term};
-pub use table::{Compose, PAGING, SCHEMES, Word, asked};
+pub use table::{Coding, Compose, PAGING, Reading, SCHEMES, Word, asked};
 
 /// One `specs/cache/NAME.toml`.
 #[derive(Debug, Clone)]
@@ -118,25 +118,45 @@ pub enum MaxKv {
     Refuse(String),
 }
 
-/// What can be done with a storage.
+/// What can be done with a storage; none where the document does not say it well.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Supports {
-    /// Positions can be taken back: `always`, `until-full` or `never`.
-    pub trim: String,
-    /// A speculative round can be undone: `trim` or `replay`.
-    pub rollback: String,
-    /// Rows of unequal length: `left-padded` or `masked`.
-    pub batch: String,
-    /// May be kept in pages: `never`, where the graph `declared` it, or `always`.
-    pub page: String,
+    /// Whether positions can be taken back.
+    pub trim: Option<Trim>,
+    /// How a speculative round is undone.
+    pub rollback: Option<Rollback>,
+    /// How rows of unequal length are kept.
+    pub batch: Option<Batch>,
+    /// Whether it may be kept in pages.
+    pub page: Option<Page>,
     /// Schemes besides the plain one in which it may be stored.
     pub schemes: Vec<String>,
+}
+
+words! {
+    /// Whether positions can be taken back.
+    Trim { Always = "always", UntilFull = "until-full", Never = "never" }
+}
+
+words! {
+    /// How a speculative round is undone.
+    Rollback { Trim = "trim", Replay = "replay" }
+}
+
+words! {
+    /// How rows of unequal length are kept.
+    Batch { LeftPadded = "left-padded", Masked = "masked" }
+}
+
+words! {
+    /// Whether a storage may be kept in pages: `declared` where the graph says so.
+    Page { Never = "never", Declared = "declared", Always = "always" }
 }
 
 impl CacheLayout {
     /// Whether it may be kept in pages.
     pub fn paged(&self) -> bool {
-        !matches!(self.supports.page.as_str(), "never" | "")
+        matches!(self.supports.page, Some(Page::Declared | Page::Always))
     }
 }
 
@@ -413,21 +433,10 @@ fn max_kv(table: &Table, span: Span, diags: &mut Vec<Diagnostic>) -> Option<MaxK
 
 fn supports(table: &Table, span: Span, diags: &mut Vec<Diagnostic>) -> Supports {
     let mut fields = Fields::new(table, span, "[storage.supports]");
-    let mut pick = |name: &'static str, words: &[&'static str], diags: &mut Vec<Diagnostic>| {
-        let words: Vec<(&str, &str)> = words.iter().map(|word| (*word, *word)).collect();
-        let Some(text) = fields.text(name, diags) else {
-            if fields.get(name).is_none() {
-                let example = words.first().map_or("", |(word, _)| word);
-                fields.missing(name, &format!("{name} = \"{example}\""), diags);
-            }
-            return String::new();
-        };
-        word(&text, name, &words, diags).unwrap_or_default().to_owned()
-    };
-    let trim = pick("trim", &["always", "until-full", "never"], diags);
-    let rollback = pick("rollback", &["trim", "replay"], diags);
-    let batch = pick("batch", &["left-padded", "masked"], diags);
-    let page = pick("page", &["never", "declared", "always"], diags);
+    let trim = pick(&mut fields, "trim", Trim::WORDS, diags);
+    let rollback = pick(&mut fields, "rollback", Rollback::WORDS, diags);
+    let batch = pick(&mut fields, "batch", Batch::WORDS, diags);
+    let page = pick(&mut fields, "page", Page::WORDS, diags);
     let schemes =
         fields.entry("schemes").map(|(key, node)| texts(node, key, diags)).unwrap_or_default();
     let names = SCHEMES.map(|scheme| (scheme, ()));
@@ -438,4 +447,21 @@ fn supports(table: &Table, span: Span, diags: &mut Vec<Diagnostic>) -> Supports 
         .collect();
     fields.finish(diags);
     Supports { trim, rollback, batch, page, schemes }
+}
+
+/// One of some words, which must be there.
+fn pick<T: Copy>(
+    fields: &mut Fields<'_>,
+    name: &'static str,
+    words: &[(&str, T)],
+    diags: &mut Vec<Diagnostic>,
+) -> Option<T> {
+    let Some(text) = fields.text(name, diags) else {
+        if fields.get(name).is_none() {
+            let example = words.first().map_or("", |(word, _)| word);
+            fields.missing(name, &format!("{name} = \"{example}\""), diags);
+        }
+        return None;
+    };
+    word(&text, name, words, diags)
 }

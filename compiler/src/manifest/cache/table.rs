@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::super::reader::{Fields, texts, word, wrong};
+use super::super::reader::{Fields, texts, word, words, wrong};
 use super::super::tree::{Node, NodeKind, Table};
 use super::{CacheLayout, Growth, ParamKind, StorageParam};
 use crate::diag::{Code, Diagnostic, nearest, one_of};
@@ -26,12 +26,12 @@ pub struct Compose {
     pub paging: Vec<Spanned<String>>,
     /// Parameters of the storage and the value for which it stands.
     pub when: Vec<(Spanned<String>, Word)>,
-    /// How arrays are written: `plain`, `affine`, `turbo`.
-    pub store: Option<String>,
+    /// How arrays are written.
+    pub store: Option<Coding>,
     /// In pages where they are asked for.
     pub pages: bool,
     /// How it is read.
-    pub read: Option<String>,
+    pub read: Option<Reading>,
     /// Refused instead, with this text.
     pub refuse: Option<String>,
     /// The row.
@@ -56,12 +56,34 @@ impl std::fmt::Display for Word {
     }
 }
 
-/// Stores with the reads that go with them.
-const READS: [(&str, &[&str]); 3] = [
-    ("plain", &["sdpa", "folded", "latent"]),
-    ("affine", &["scheme", "kv4", "latent"]),
-    ("turbo", &["decoded", "rotated"]),
-];
+words! {
+    /// How arrays are written.
+    Coding { Plain = "plain", Affine = "affine", Turbo = "turbo" }
+}
+
+words! {
+    /// How what is written is read.
+    Reading {
+        Sdpa = "sdpa",
+        Folded = "folded",
+        Latent = "latent",
+        Scheme = "scheme",
+        Kv4 = "kv4",
+        Decoded = "decoded",
+        Rotated = "rotated",
+    }
+}
+
+impl Coding {
+    /// The reads that go with it.
+    fn reads(self) -> &'static [Reading] {
+        match self {
+            Coding::Plain => &[Reading::Sdpa, Reading::Folded, Reading::Latent],
+            Coding::Affine => &[Reading::Scheme, Reading::Kv4, Reading::Latent],
+            Coding::Turbo => &[Reading::Decoded, Reading::Rotated],
+        }
+    }
+}
 
 pub(super) fn row(table: &Table, span: Span, diags: &mut Vec<Diagnostic>) -> Option<Compose> {
     let mut fields = Fields::new(table, span, "a row of `compose`");
@@ -84,16 +106,14 @@ pub(super) fn row(table: &Table, span: Span, diags: &mut Vec<Diagnostic>) -> Opt
                 .help("write `store = \"plain\"`, or `refuse = \"why\"`"),
         );
     }
-    if let Some(store) = &store {
-        let known = word(store, "store", &READS, diags);
-        if let (Some(reads), Some(read)) = (known, &read) {
-            let reads: Vec<_> = reads.iter().map(|read| (*read, ())).collect();
-            let _: Option<()> = word(read, "read", &reads, diags);
-        }
-    }
+    let store = store.and_then(|store| word(&store, "store", Coding::WORDS, diags));
+    // A store that is none has been reported, and says nothing of how it is read.
+    let read = store.zip(read).and_then(|(store, read)| {
+        let reads: Vec<_> = store.reads().iter().map(|read| (read.word(), *read)).collect();
+        word(&read, "read", &reads, diags)
+    });
     fields.finish(diags);
-    let text = |text: Option<Spanned<String>>| text.map(|text| text.node);
-    Some(Compose { kv, paging, when, store: text(store), pages, read: text(read), refuse, span })
+    Some(Compose { kv, paging, when, store, pages, read, refuse, span })
 }
 
 fn when(table: &Table, diags: &mut Vec<Diagnostic>) -> Vec<(Spanned<String>, Word)> {
@@ -295,13 +315,13 @@ fn check_row(layout: &CacheLayout, row: &Compose, diags: &mut Vec<Diagnostic>) {
         }
     }
     let grows = matches!(layout.growth, Growth::Append { .. } | Growth::Ring { .. });
-    match (&row.store, &row.read) {
+    match (row.store, row.read) {
         (Some(store), None) if grows => {
-            let reads = READS.iter().find(|(own, _)| own == store).map_or(&[] as &[_], |(_, r)| r);
-            let help = format!("it is one of {}", one_of(reads.iter().copied()));
+            let help =
+                format!("it is one of {}", one_of(store.reads().iter().map(|read| read.word())));
             fault(row.span, "the row does not say how it is read".to_owned(), Some(help));
         }
-        (Some(store), _) if !grows && store != "plain" => {
+        (Some(Coding::Affine | Coding::Turbo), _) if !grows => {
             fault(row.span, "what does not grow with positions is stored plain".to_owned(), None);
         }
         (_, Some(_)) if !grows => {
@@ -331,7 +351,7 @@ fn check_supports(layout: &CacheLayout, diags: &mut Vec<Diagnostic>) {
     for scheme in SCHEMES.into_iter().filter(|scheme| *scheme != "bf16") {
         let stored = layout.compose.iter().any(|row| {
             row.kv.iter().any(|kv| kv.node == scheme)
-                && row.store.as_deref().is_some_and(|store| store != "plain")
+                && row.store.is_some_and(|store| store != Coding::Plain)
         });
         let claimed = layout.supports.schemes.iter().any(|own| own == scheme);
         if stored != claimed {

@@ -326,7 +326,7 @@ impl Attention {
         )?;
         let rope = nn::Rope::load(ld, &cfg.rope, cfg.head_dim, cfg.rope_traditional)?;
         let slot = layer.slot;
-        let scale = (cfg.head_dim as f64).powf(-0.5) as f32;
+        let scale = float_pow(cfg.head_dim as f64, -0.5)? as f32;
         let o_proj = nn::Linear::load(
             ld,
             "o_proj",
