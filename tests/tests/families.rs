@@ -158,6 +158,33 @@ fn the_type_alone_tells_most_families() {
     assert_eq!(unsure, ["minicpm5", "qwen3_5", "qwen3_5_moe"]);
 }
 
+/// Loads a case with a key of its config changed; what it says.
+fn refused(case: &str, key: &str, value: Value) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    for entry in std::fs::read_dir(Case::root().join(case)).unwrap() {
+        let path = entry.unwrap().path();
+        std::fs::copy(&path, folder.path().join(path.file_name().unwrap())).unwrap();
+    }
+    let path = folder.path().join("config.json");
+    let mut config: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    config[key] = value;
+    std::fs::write(path, config.to_string()).unwrap();
+    let model = Model::load(families(), folder.path(), LoadOptions::default());
+    model.map_or_else(|e| e.to_string(), |model| format!("{:?}", model.unread()))
+}
+
+#[test]
+fn a_value_that_a_graph_does_not_honour_is_refused_or_told() {
+    let depth = refused("nemotron_h", "num_hidden_layers", json!(4));
+    assert!(depth.contains("the number of the layers that are described"), "{depth}");
+    // In another spelling, and in no spelling of the family's.
+    let bias = refused("nemotron_h", "use_bias", json!(false));
+    assert!(bias.contains("use_bias"), "{bias}");
+    let rope = refused("qwen3_5", "rope_traditional", json!(true));
+    assert!(rope.contains("rope_traditional"), "{rope}");
+    assert_eq!(refused("glm_moe_dsa", "num_nextn_predict_layers", json!(3)), "[]");
+}
+
 #[test]
 fn vectors_are_told_by_the_operation() {
     let gives = |case: &str| {

@@ -201,6 +201,13 @@ fn a_key_that_nobody_reads_is_told() {
             )
         );
     }
+    // What a family could inherit and does not honour is no exception.
+    let other = copy("mixtral");
+    configure(other.path(), |config| {
+        config.insert("mlp_bias".to_owned(), json!(true));
+    });
+    let told = run(&["info", "--model", arg(other.path())]).err;
+    assert_eq!(told, "warning: config.json: the family mixtral does not read mlp_bias = true\n");
     let unread = json!({ "logit_scale": 0.5, "scaling": { "kind": "odd" } });
     assert_eq!(object(commands[2])["unread"], unread);
     assert!(good(&["info", "--model", model]).contains("unread       logit_scale = 0.5\n"));
