@@ -26,16 +26,12 @@ impl TokenCache {
         span: &Span<'_>,
         masks: &mut MaskPool,
     ) -> Result<Read> {
-        match (span.phase, span.way()) {
-            (Phase::AppendKnown, _) => self.append_committed(keys, values, span, masks),
-            (Phase::ReadBlock, _) => self.read_block(keys, values, span, masks),
-            _ if masks.flags().is_some() => {
-                let flags = masks.flags().cloned();
-                let flags = flags.ok_or_else(|| Error::cache("a pass without flags"))?;
-                self.append_bidirectional(keys, values, &flags, span, masks)
-            }
-            (_, Way::Step) => self.append_decode(keys, values, span, masks),
-            (_, Way::Window) => self.append_window(keys, values, span, masks),
+        match (span.phase, masks.flags().cloned(), span.way()) {
+            (Phase::AppendKnown, ..) => self.append_committed(keys, values, span, masks),
+            (Phase::ReadBlock, ..) => self.read_block(keys, values, span, masks),
+            (_, Some(flags), _) => self.append_bidirectional(keys, values, &flags, span, masks),
+            (_, None, Way::Step) => self.append_decode(keys, values, span, masks),
+            (_, None, Way::Window) => self.append_window(keys, values, span, masks),
         }
     }
 

@@ -38,6 +38,17 @@ impl Session {
         self.ids.clear();
     }
 
+    /// Computes what a pass over `part` appended and counts it in; empties the session where the pass
+    /// or MLX failed.
+    pub(super) fn hold<T>(&mut self, part: &[u32], read: Result<T>) -> Result<()> {
+        if let Err(error) = read.and_then(|_| self.caches.eval()) {
+            self.clear();
+            return Err(error);
+        }
+        self.ids.extend_from_slice(part);
+        Ok(())
+    }
+
     /// Brings the caches to the longest beginning of `prompt` that they can hold and that leaves a
     /// token to read; gives its length.
     ///
@@ -77,13 +88,7 @@ impl Model {
         let graph = self.graph().autoregressive()?;
         for part in ids.chunks(KNOWN_TOKENS as usize) {
             let read = graph.append_known(&mut session.caches, &row(part)?);
-            match read.and_then(|_| session.caches.eval()) {
-                Ok(()) => session.ids.extend_from_slice(part),
-                Err(error) => {
-                    session.clear();
-                    return Err(error);
-                }
-            }
+            session.hold(part, read)?;
         }
         Ok(())
     }

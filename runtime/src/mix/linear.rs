@@ -1,9 +1,8 @@
 //! Linear recurrences in their general form, and what the position before held.
 
 use mlx_rs::Array;
-use mlx_rs::ops as mx;
 
-use super::recurrent::{run, window};
+use super::recurrent::{after_held, run};
 use super::scan::{self, idle};
 use crate::cache::Slot;
 use crate::pass::Pass;
@@ -15,19 +14,8 @@ use crate::{Result, ops};
 /// # Errors
 /// When the layer keeps no states, or MLX refuses.
 pub fn previous(cx: &mut Pass<'_>, slot: Slot, x: &Array) -> Result<Array> {
-    let x = idle(x, cx.real_tokens()?.as_ref(), 0.0)?;
-    let [b, l, c] = ops::shape3(&x, "input of `previous`")?;
-    let ends = cx.ends();
-    let part = cx.state(slot)?;
-    let before = match part.before() {
-        Some(before) => before,
-        None => mx::zeros_dtype(&[b, 1, c], x.dtype())?,
-    };
-    let input = ops::concat(&[&before, &x], 1)?;
-    let y = ops::slice(&input, 1, 0, l)?;
-    let state = window(&input, 1, &ends.unwrap_or_else(|| vec![l; b as usize]))?;
-    part.set(state, Box::new(move |_, keep| window(&input, 1, keep)))?;
-    Ok(y)
+    let (input, l) = after_held(cx, slot, x, 1, "input of `previous`")?;
+    ops::slice(&input, 1, 0, l)
 }
 
 /// S = S diag(decay) + v kᵀ; y = S q. Queries, keys and decays [B, L, H, K], values [B, L, H, V]

@@ -71,19 +71,8 @@ impl CausalConv {
     /// # Errors
     /// When the layer keeps no states, or MLX refuses.
     pub fn forward(&self, cx: &mut Pass<'_>, slot: Slot, x: &Array) -> Result<Array> {
-        let x = idle(x, cx.real_tokens()?.as_ref(), 0.0)?;
-        let [b, l, c] = ops::shape3(&x, "convolution input")?;
-        let held = self.held;
-        let ends = cx.ends();
-        let part = cx.state(slot)?;
-        let before = match part.before() {
-            Some(before) => before,
-            None => mx::zeros_dtype(&[b, held, c], x.dtype())?,
-        };
-        let input = ops::concat(&[&before, &x], 1)?;
+        let (input, l) = after_held(cx, slot, x, self.held, "convolution input")?;
         let y = self.convolve(&input, l)?;
-        let state = window(&input, held, &ends.unwrap_or_else(|| vec![l; b as usize]))?;
-        part.set(state, Box::new(move |_, keep| window(&input, held, keep)))?;
         match &self.bias {
             Some(bias) => ops::add(&y, bias),
             None => Ok(y),
@@ -111,8 +100,32 @@ impl CausalConv {
     }
 }
 
+/// The inputs [B, L, C] after the last `held` ones before them, [B, held + L, C], zeros before the
+/// first; and L. The last `held` become the layer's state.
+pub(super) fn after_held(
+    cx: &mut Pass<'_>,
+    slot: Slot,
+    x: &Array,
+    held: i32,
+    what: &'static str,
+) -> Result<(Array, i32)> {
+    let x = idle(x, cx.real_tokens()?.as_ref(), 0.0)?;
+    let [b, l, c] = ops::shape3(&x, what)?;
+    let ends = cx.ends();
+    let part = cx.state(slot)?;
+    let before = match part.before() {
+        Some(before) => before,
+        None => mx::zeros_dtype(&[b, held, c], x.dtype())?,
+    };
+    let input = ops::concat(&[&before, &x], 1)?;
+    let state = window(&input, held, &ends.unwrap_or_else(|| vec![l; b as usize]))?;
+    let kept = input.clone();
+    part.set(state, Box::new(move |_, keep| window(&kept, held, keep)))?;
+    Ok((input, l))
+}
+
 /// The `n` columns from column `starts[b]` of row `b` on: [B, S, C] -> [B, n, C].
-pub(super) fn window(x: &Array, n: i32, starts: &[i32]) -> Result<Array> {
+fn window(x: &Array, n: i32, starts: &[i32]) -> Result<Array> {
     let first = starts.first().copied().unwrap_or(0);
     let window = if starts.iter().all(|&s| s == first) {
         ops::slice(x, 1, first, first + n)?

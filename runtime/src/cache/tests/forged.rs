@@ -2,9 +2,8 @@
 
 use mlx_rs::Array;
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
-use super::persistence::identity;
+use super::persistence::{identity, with_header};
 use super::scenario::{bits, composition};
 use crate::cache::{
     CacheLayer, CachePlan, CacheSet, LayerCache, PlanOptions, Scores, Slot, storages,
@@ -14,20 +13,13 @@ use crate::composition::{
 };
 use crate::pass::{Padding, Pass, Phase};
 
-/// A file with its header changed, its length and sum put right.
+/// A file with its header's values changed.
 fn forged(good: &[u8], change: &dyn Fn(&mut Value)) -> Vec<u8> {
-    let size = u64::from_le_bytes(good[8..16].try_into().unwrap()) as usize;
-    let mut header: Value = serde_json::from_slice(&good[24..24 + size]).unwrap();
-    change(&mut header);
-    let header = header.to_string().into_bytes();
-    let start = (24 + size).div_ceil(64) * 64;
-    let mut out = good[..8].to_vec();
-    out.extend((header.len() as u64).to_le_bytes());
-    out.extend(&Sha256::digest(&header)[..8]);
-    out.extend(&header);
-    out.resize(out.len().div_ceil(64) * 64, 0);
-    out.extend(&good[start..]);
-    out
+    with_header(good, |header| {
+        let mut header: Value = serde_json::from_str(header).unwrap();
+        change(&mut header);
+        header.to_string()
+    })
 }
 
 fn layers() -> [CacheLayer; 3] {

@@ -138,13 +138,19 @@ fn a_file_is_refused_by_name() {
     "#);
 }
 
-/// The file with its header changed, its length and hash put right.
+/// The file with a part of its header's text changed.
 fn forged(good: &[u8], from: &str, to: &str) -> Vec<u8> {
+    with_header(good, |header| {
+        assert!(header.contains(from), "{header}");
+        header.replacen(from, to, 1)
+    })
+}
+
+/// The file with its header changed, its length and hash put right.
+pub(super) fn with_header(good: &[u8], change: impl FnOnce(&str) -> String) -> Vec<u8> {
     use sha2::{Digest, Sha256};
     let size = u64::from_le_bytes(good[8..16].try_into().unwrap()) as usize;
-    let header = std::str::from_utf8(&good[24..24 + size]).unwrap();
-    assert!(header.contains(from), "{header}");
-    let header = header.replacen(from, to, 1).into_bytes();
+    let header = change(std::str::from_utf8(&good[24..24 + size]).unwrap()).into_bytes();
     let start = (24 + size).div_ceil(64) * 64;
     let mut out = good[..8].to_vec();
     out.extend((header.len() as u64).to_le_bytes());

@@ -190,13 +190,7 @@ impl Model {
     ) -> Result<()> {
         for part in ids.chunks(self.prefill_chunk(session.ids.len() + ids.len())) {
             let read = passes::read(graph, &mut session.caches, part);
-            match read.and_then(|_| session.caches.eval()) {
-                Ok(()) => session.ids.extend_from_slice(part),
-                Err(error) => {
-                    session.clear();
-                    return Err(error);
-                }
-            }
+            session.hold(part, read)?;
         }
         Ok(())
     }
