@@ -344,7 +344,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_a_spec_or_told_why_not(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+    fn any_bytes_are_a_spec_or_told_why_not(bytes in prop::collection::vec(any::<u8>(), 0..150)) {
         let text = String::from_utf8_lossy(&bytes);
         graph(&text);
         manifest(&text);
