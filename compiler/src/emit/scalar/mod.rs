@@ -108,7 +108,8 @@ impl<'a> Scalars<'a> {
     }
 }
 
-/// What names nothing has its value already.
+/// An integer or switch that names nothing has its value already; floats are computed where the
+/// config is read, as all of them are.
 fn constant(expr: &Expr) -> Option<Typed> {
     struct Nothing;
     impl Env for Nothing {
@@ -118,7 +119,6 @@ fn constant(expr: &Expr) -> Option<Typed> {
     }
     Some(match eval(expr, &Nothing).ok()? {
         Value::Int(value) => integer(value),
-        Value::Float(value) if !value.is_nan() => Typed::simple(double(value), ScalarType::Float),
         Value::Bool(value) => Typed::simple(value.to_string(), ScalarType::Bool),
         _ => return None,
     })
