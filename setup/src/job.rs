@@ -10,7 +10,7 @@ use crate::progress::Progress;
 use crate::project::{self, MlxSys};
 use crate::tools::{self, Tool};
 use crate::wheel::Dependencies;
-use crate::{Error, Mlx, Options, bindings, native, wheel};
+use crate::{Error, Mlx, Options, bindings, blas, native, wheel};
 
 /// The libclang that is fetched where the system has none; bindgen needs one.
 const LIBCLANG: &str = "18.1.1";
@@ -54,7 +54,7 @@ impl Job {
         let version = self.version_of(&native)?;
         let wheel = self.wheel_name(&version);
         let openblas = if self.mlx == Mlx::Cpu { tools::find_openblas() } else { None };
-        let with_openblas = format!("{wheel}-openblas");
+        let with_openblas = format!("{wheel}-openblas-{}", blas::recipe());
         if !self.whole(&wheel) || (openblas.is_some() && !self.whole(&with_openblas)) {
             let mut lock = self.cache.lock()?;
             let held = lock.hold(&self.progress)?;
@@ -163,7 +163,8 @@ impl Job {
         Ok(())
     }
 
-    /// A libmlx.so beside which OpenBLAS stands under the name of the wheel's own BLAS, where libmlx.so looks first.
+    /// A libmlx.so beside which a BLAS that leads to OpenBLAS stands under the name of the wheel's own, where libmlx.so
+    /// looks first.
     fn make_with_openblas(
         &self,
         held: &Held<'_>,
@@ -187,7 +188,7 @@ impl Job {
                 fs::create_dir_all(parent).map_err(Error::io(parent, "create"))?;
                 let file_name = file.file_name().unwrap_or_default().to_string_lossy();
                 if file_name.starts_with("libblas") {
-                    link(openblas, &to)?;
+                    blas::compile(openblas, &self.host, &to)?;
                     replaced = true;
                 } else if fs::hard_link(&source, &to).is_err() {
                     fs::copy(&source, &to).map_err(Error::io(&to, "copy to"))?;

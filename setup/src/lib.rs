@@ -13,6 +13,7 @@
 //! ```
 
 mod bindings;
+mod blas;
 mod cache;
 mod cargo_config;
 mod error;
