@@ -94,7 +94,7 @@ f = "float"
 g = { type = "float", default = 0.5 }
 o = "float?"
 p = "bool"
-r = "bool?"
+u = "bool?"
 s = "str"
 t = "str?"
 xs = "ints"
@@ -115,7 +115,7 @@ struct Keys {
     g: f64,
     o: Option<f64>,
     p: bool,
-    r: Option<bool>,
+    u: Option<bool>,
     s: String,
     t: Option<String>,
     xs: Vec<i64>,
@@ -217,7 +217,7 @@ fn configs() -> Vec<serde_json::Value> {
             keys.insert("o".to_owned(), f.into());
             keys.insert("c".to_owned(), (b / 2).into());
             keys.insert("t".to_owned(), words[at % 2].into());
-            keys.insert("r".to_owned(), (at % 2 == 1).into());
+            keys.insert("u".to_owned(), (at % 2 == 1).into());
         }
         configs.push(config);
     }
@@ -236,7 +236,7 @@ fn keys(config: &serde_json::Value) -> Keys {
         g: number(&config["g"]),
         o: config["o"].as_f64(),
         p: config["p"].as_bool().unwrap(),
-        r: config["r"].as_bool(),
+        u: config["u"].as_bool(),
         s: config["s"].as_str().unwrap().to_owned(),
         t: config["t"].as_str().map(str::to_owned),
         xs: config["xs"].as_array().unwrap().iter().map(|one| one.as_i64().unwrap()).collect(),
@@ -286,7 +286,7 @@ fn rows(module: &str, computed: &[(Kind, String)]) -> String {
         let code: Vec<&str> = code.lines().map(str::trim).collect();
         let _ = writeln!(
             rows,
-            "Case {{ text: {text:?}, run: |Keys {{ a, b, c, n, f, g, o, p, r, s, t, xs, fs, ws, j, wide, model_type }}| Ok(({}).value()) }},",
+            "Case {{ text: {text:?}, run: |Keys {{ a, b, c, n, f, g, o, p, u, s, t, xs, fs, ws, j, wide, model_type }}| Ok(({}).value()) }},",
             code.join(" ")
         );
     }

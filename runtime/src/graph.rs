@@ -9,7 +9,7 @@ use crate::capabilities::{GraphDeclaration, GraphRegistration};
 use crate::generate::denoise::DenoisingMethod;
 use crate::gguf::GgufMap;
 use crate::pass::{Padding, Pass, Phase};
-use crate::profile::FamilyProfile;
+use crate::profile::{FamilyProfile, Specialization};
 use crate::weights::ModelSource;
 use crate::{Error, Result};
 
@@ -335,9 +335,8 @@ impl Family {
         !self.conditional && self.model_types.contains(&model_type)
     }
 
-    /// Whether it is a graph that was made for one configuration, as `specc emit --specialize` makes
-    /// them: its implementation is called so.
+    /// Whether its graph was made for one configuration, as `specc emit --specialize` makes them.
     pub fn is_for_one_configuration(&self) -> bool {
-        self.profile.implementation.ends_with("-generated")
+        self.profile.specialization == Specialization::Generated
     }
 }

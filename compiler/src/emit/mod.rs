@@ -209,9 +209,17 @@ impl Emitter<'_> {
     }
 }
 
-/// A config name as a Rust identifier.
+/// What the code that reads a config binds beside its keys, and what it calls on a layer.
+const BOUND: [&str; 10] =
+    ["r", "source", "layers", "caches", "layer", "index", "kind", "slot", "slots", "donor"];
+
+/// A config name as a Rust identifier that means nothing else where a config is read.
 fn ident(name: &str) -> String {
-    crate::lower::variable_name(name)
+    let mut out = crate::lower::variable_name(name);
+    if BOUND.contains(&out.as_str()) || crate::lower::is_called(&out) {
+        out.push('_');
+    }
+    out
 }
 
 /// prettyplease writes items without blank lines between them: one goes before each.

@@ -50,7 +50,10 @@ impl Lowerer<'_> {
     ) -> Option<()> {
         for target in targets {
             let index = frame.visible.contains(&target.node);
-            if self.config.contains_key(target.node.as_str()) || index {
+            // The library's variables hide keys that its author cannot know.
+            let hides = self.own == Some(target.span.file)
+                && self.config.contains_key(target.node.as_str());
+            if hides || index {
                 self.diagnostics.push(
                     Diagnostic::error(
                         Code::DefinedTwice,

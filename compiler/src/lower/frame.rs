@@ -112,8 +112,8 @@ impl Frame {
         let inner = self.homes.len() > 1;
         let mut name = base.clone();
         let mut count = 2;
-        // `load` binds its fields, and calls these.
-        while self.field_taken(&name, inner) || names::CALLED.contains(&name.as_str()) {
+        // `load` binds its fields beside its `layer`, and calls these.
+        while self.field_taken(&name, inner) || names::is_called(&name) || name == "layer" {
             name = format!("{base}_{count}");
             count += 1;
         }
@@ -145,7 +145,11 @@ impl Frame {
         let base = names::variable(wanted);
         let mut name = base.clone();
         let mut count = 2;
-        while self.used.contains(&name) || self.bound.contains(&name) || self.live(&name) {
+        while self.used.contains(&name)
+            || self.bound.contains(&name)
+            || names::is_called(&name)
+            || self.live(&name)
+        {
             name = format!("{base}_{count}");
             count += 1;
         }
@@ -159,6 +163,7 @@ impl Frame {
         let base = if name == "_" { "_value".to_owned() } else { names::variable(name) };
         let taken = |candidate: &str, frame: &Frame| {
             frame.bound.contains(candidate)
+                || names::is_called(candidate)
                 || frame.scopes.iter().enumerate().any(|(at, scope)| {
                     let own = at + 1 == frame.scopes.len();
                     scope.iter().any(|(key, value)| !(own && key == name) && value.uses(candidate))

@@ -51,6 +51,7 @@ use value::Value;
 
 pub use call::plain;
 pub(crate) use functions::integer_or_float;
+pub(crate) use names::is_called;
 pub use names::variable as variable_name;
 pub use scalar::{ManifestScope, manifest_scalar};
 pub use types::{declared_scalar, join, scalar_of_config};
@@ -150,7 +151,7 @@ impl<'a> Lowerer<'a> {
             mixers: Vec::new(),
             facts,
             structs: Vec::new(),
-            names: names::TAKEN.map(String::from).into(),
+            names: names::taken().map(String::from).collect(),
             made: HashMap::new(),
             made_results: HashMap::new(),
             own: None,

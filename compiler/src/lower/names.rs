@@ -1,72 +1,179 @@
 //! Rust names for names and weight paths of a spec.
 
-/// Types that generated modules use beside those of their blocks.
-pub(super) const TAKEN: [&str; 34] = [
-    "Model",
-    "Config",
-    "LayerConfig",
-    "Loaded",
-    "Array",
-    "Pass",
-    "Slot",
+/// Types of every generated module itself.
+const OWN: &[&str] = &["Model", "Config", "LayerConfig", "Loaded"];
+
+/// Names that Rust's prelude brings, which a type of the same name would hide.
+const PRELUDE: &[&str] = &[
+    "AsMut",
+    "AsRef",
+    "Box",
+    "Clone",
+    "Copy",
+    "Default",
+    "DoubleEndedIterator",
+    "Drop",
+    "Eq",
+    "Err",
+    "ExactSizeIterator",
+    "Extend",
+    "Fn",
+    "FnMut",
+    "FnOnce",
+    "From",
+    "FromIterator",
+    "Future",
+    "Into",
+    "IntoFuture",
+    "IntoIterator",
+    "Iterator",
+    "None",
+    "Ok",
+    "Option",
+    "Ord",
+    "PartialEq",
+    "PartialOrd",
     "Result",
-    "Error",
-    "Loader",
-    "ModelSource",
-    "LoadedGraph",
+    "Send",
+    "Sized",
+    "Some",
+    "String",
+    "Sync",
+    "ToOwned",
+    "ToString",
+    "TryFrom",
+    "TryInto",
+    "Unpin",
+    "Vec",
+];
+
+/// Types and constants that generated modules import from the runtime.
+const IMPORTED: &[&str] = &[
+    "Array",
+    "ArtifactProfile",
+    "Asked",
+    "Autoregressive",
     "CacheLayer",
-    "WeightMap",
-    "Family",
-    "Tier",
-    "Method",
+    "CanvasSampler",
     "ChatFormat",
-    "TextVector",
-    "Pooling",
-    "GgufMap",
-    "GraphDeclaration",
-    "PrefillDeclaration",
-    "SpeculationDeclaration",
+    "Claim",
+    "ConfigError",
+    "ConfigFile",
+    "ConfigReader",
+    "Denoiser",
+    "DenoisingMethod",
+    "DropRule",
+    "Embedder",
+    "Error",
+    "ExpertCounts",
+    "Family",
     "FamilyProfile",
     "Fidelity",
     "FidelityTier",
-    "Claim",
-    "Specialization",
     "GeneratedProfile",
     "GenerationDefaults",
-    "ArtifactProfile",
-    "ExpertCounts",
+    "GgufMap",
+    "GgufTensor",
+    "GgufValue",
+    "GraphDeclaration",
+    "Key",
+    "LoadedGraph",
+    "Loader",
+    "Match",
     "MediaTokens",
+    "Method",
+    "ModelSource",
+    "NoValue",
+    "ORDINARY_VERIFICATION",
+    "Pass",
+    "Pattern",
+    "Phase",
+    "PinnedConfig",
+    "Pooling",
+    "PrefillDeclaration",
+    "Presence",
+    "Present",
+    "RopeConfig",
+    "RopeScaling",
+    "RopeSource",
+    "Rule",
+    "Slot",
+    "SlotPlan",
+    "Specialization",
+    "SpeculationDeclaration",
+    "Step",
+    "Stopping",
+    "Target",
+    "Temperature",
+    "TextVector",
+    "Tier",
+    "WeightMap",
+    "WHOLE",
 ];
 
-/// Functions that generated code calls without a path.
-pub(super) const CALLED: [&str; 26] = [
-    "size",
-    "sizes",
-    "given",
-    "plus",
-    "minus",
-    "times",
-    "int_pow",
+/// Functions that generated modules import, and call without a path.
+const CALLED: &[&str] = &[
+    "any_stored",
+    "at",
+    "bf16",
+    "capture",
+    "condition",
+    "count_stored",
+    "dtype",
+    "float_ceil",
+    "float_div",
+    "float_floor",
+    "float_floor_div",
+    "float_int",
+    "float_log",
+    "float_mod",
+    "float_pow",
+    "float_sqrt",
     "floor_div",
     "floor_mod",
-    "bf16",
+    "given",
+    "int_abs",
+    "int_neg",
+    "int_pow",
+    "json_at",
+    "json_bool",
+    "json_float",
+    "json_holds",
+    "json_int",
+    "json_is",
+    "json_key",
+    "json_len",
+    "json_max",
+    "json_min",
+    "json_str",
     "letter",
-    "rounds_of",
-    "min_int",
+    "max_float",
     "max_int",
     "min_float",
-    "max_float",
-    "json_at",
-    "json_key",
-    "json_int",
-    "json_float",
-    "json_str",
-    "json_bool",
-    "json_holds",
-    "json_min",
-    "json_max",
+    "min_int",
+    "minus",
     "need",
+    "one_word",
+    "owned_words",
+    "plus",
+    "rounds_of",
+    "size",
+    "sizes",
+    "stored_dim",
+    "stored_type",
+    "times",
+    "unknown_kind",
 ];
+
+/// Names that no type of a generated module may have, since its code means something else by them.
+pub(super) fn taken() -> impl Iterator<Item = &'static str> {
+    [OWN, PRELUDE, IMPORTED].into_iter().flatten().copied()
+}
+
+/// Whether generated code calls a function of this name, which a variable would hide.
+pub(crate) fn is_called(name: &str) -> bool {
+    CALLED.contains(&name)
+}
 
 /// `model.layers.{i}` becomes `layers`; `self_attn.q_proj` becomes `self_attn_q_proj`.
 pub(super) fn field(path: &str) -> String {
@@ -129,4 +236,69 @@ pub(super) fn type_name(name: &str) -> String {
         out.push('_');
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// What `use specc_runtime::codegen::*` brings in, read from its source: types and constants, and functions.
+    fn exported() -> (BTreeSet<String>, BTreeSet<String>) {
+        const FILES: [&str; 5] = [
+            include_str!("../../../runtime/src/codegen.rs"),
+            include_str!("../../../runtime/src/codegen/layers.rs"),
+            include_str!("../../../runtime/src/codegen/pinned.rs"),
+            include_str!("../../../runtime/src/codegen/values.rs"),
+            include_str!("../../../runtime/checkpoint/src/scalar.rs"),
+        ];
+        let (mut names, mut functions) = (BTreeSet::new(), BTreeSet::new());
+        for text in FILES {
+            for item in syn::parse_file(text).unwrap().items {
+                use syn::{Item, Visibility};
+                match item {
+                    Item::Fn(item) if matches!(item.vis, Visibility::Public(_)) => {
+                        functions.insert(item.sig.ident.to_string());
+                    }
+                    Item::Struct(item) if matches!(item.vis, Visibility::Public(_)) => {
+                        names.insert(item.ident.to_string());
+                    }
+                    Item::Enum(item) if matches!(item.vis, Visibility::Public(_)) => {
+                        names.insert(item.ident.to_string());
+                    }
+                    Item::Const(item) if matches!(item.vis, Visibility::Public(_)) => {
+                        names.insert(item.ident.to_string());
+                    }
+                    Item::Use(item) if matches!(item.vis, Visibility::Public(_)) => {
+                        leaves(&item.tree, &mut names);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        // Modules are named in paths only, where no type of a spec's stands.
+        names.retain(|name| name.starts_with(|first: char| first.is_ascii_uppercase()));
+        (names, functions)
+    }
+
+    fn leaves(tree: &syn::UseTree, found: &mut BTreeSet<String>) {
+        match tree {
+            syn::UseTree::Path(path) => leaves(&path.tree, found),
+            syn::UseTree::Name(name) => drop(found.insert(name.ident.to_string())),
+            syn::UseTree::Rename(name) => drop(found.insert(name.rename.to_string())),
+            syn::UseTree::Group(group) => group.items.iter().for_each(|tree| leaves(tree, found)),
+            syn::UseTree::Glob(_) => {}
+        }
+    }
+
+    #[test]
+    fn what_generated_code_imports_is_taken() {
+        let (names, functions) = exported();
+        let listed = |list: &[&str]| list.iter().map(|name| (*name).to_owned()).collect();
+        let prelude: BTreeSet<String> = listed(PRELUDE);
+        let imported: BTreeSet<String> = listed(IMPORTED);
+        assert_eq!(names.difference(&prelude).cloned().collect::<BTreeSet<_>>(), imported);
+        assert_eq!(functions, listed(CALLED));
+    }
 }

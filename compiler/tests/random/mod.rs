@@ -153,7 +153,7 @@ impl Random {
     fn bool(&mut self, depth: usize) -> String {
         const LEAVES: &[&str] = &[
             "p",
-            "(r ?? true)",
+            "(u ?? true)",
             "true",
             "false",
             "a > 0",

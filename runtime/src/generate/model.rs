@@ -24,7 +24,7 @@ pub struct Model {
     profile: ResolvedProfile,
     graph: BoundGraph,
     pub(super) denoising: Option<DenoisingSettings>,
-    /// Somebody asked for the size of chunks.
+    /// Ids are below this number, where it is known.
     vocabulary: Option<u32>,
     eos: Vec<u32>,
     tokenizer: OnceCell<Tokenizer>,

@@ -228,6 +228,7 @@ fn generated_graphs_run_the_configurations_that_they_list() {
     (own.name, own.model_types) = ("acme_64", &["acme_64"]);
     own.profile = FamilyProfile::new("acme-64", "acme-64");
     own.profile.implementation = "acme-generated";
+    own.profile.specialization = Specialization::Generated;
     let own = leak(own);
     assert_eq!(
         resolve(&[base, own], "", config.clone()),
@@ -361,6 +362,7 @@ fn one_condition_at_most_holds() {
     // A graph for one configuration is meant where that is the model's.
     let mut pinned = choosy("pinned", |_| Ok(true));
     pinned.profile.implementation = "acme-64-generated";
+    pinned.profile.specialization = Specialization::Generated;
     assert!(found(&[one, leak(pinned)]).contains(" by acme-64-generated"));
 }
 

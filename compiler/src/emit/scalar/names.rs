@@ -34,12 +34,14 @@ impl<'a> Scalars<'a> {
     }
 
     pub(super) fn layer_value(&self, key: &str) -> Typed {
-        let spelled = crate::emit::ident(key);
-        let ty = match key {
-            "index" => ScalarType::Int,
-            "kind" => ScalarType::Str,
-            "donor" => ScalarType::Bool,
-            _ => self.layer.get(key).cloned().unwrap_or(ScalarType::Int),
+        let (spelled, ty) = match key {
+            "index" => (key.to_owned(), ScalarType::Int),
+            "kind" => (key.to_owned(), ScalarType::Str),
+            "donor" => (key.to_owned(), ScalarType::Bool),
+            _ => {
+                let ty = self.layer.get(key).cloned().unwrap_or(ScalarType::Int);
+                (crate::emit::ident(key), ty)
+            }
         };
         let code = match &ty {
             ScalarType::Str if key != "kind" => format!("layer.{spelled}.as_str()"),
