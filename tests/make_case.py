@@ -2,6 +2,10 @@
 """Makes a parity case: a tiny random model of a given config.json and what mlx-lm computes from it.
 
     python make_case.py CONFIG.json OUT_DIR [--seed N] [--bits B --group-size G] [--dtype float32|bfloat16|float16]
+    python make_case.py CONFIG.json OUT_DIR --fp8 CHECKPOINT.safetensors
+
+With `--fp8` the weights are those of a checkpoint in its original layout, matrices as floats of 8 bits with a scale for
+each block of 128 by 128, which mlx-lm makes bfloat16.
 
 Needs mlx-lm 0.32.2 with MLX 0.32.2 (`pip install mlx-lm==0.32.2 mlx-cpu==0.32.2` or their like).
 """
@@ -9,6 +13,7 @@ Needs mlx-lm 0.32.2 with MLX 0.32.2 (`pip install mlx-lm==0.32.2 mlx-cpu==0.32.2
 import argparse
 import importlib
 import json
+import math
 import shutil
 from pathlib import Path
 
@@ -49,6 +54,35 @@ def build(config, seed, dtype):
     return model
 
 
+def eight_bits(checkpoint):
+    """The tensors of a checkpoint with the matrices of its layers in blocks of 8-bit floats."""
+    out = {}
+    for name, value in mx.load(str(checkpoint)).items():
+        kept = value.ndim != 2 or ".layers." not in name or name.endswith("mlp.gate.weight")
+        if kept:
+            out[name] = value
+            continue
+        scales = mx.zeros([math.ceil(n / 128) for n in value.shape])
+        packed = mx.zeros(value.shape, dtype=mx.uint8)
+        for r in range(scales.shape[0]):
+            for c in range(scales.shape[1]):
+                block = (slice(128 * r, 128 * (r + 1)), slice(128 * c, 128 * (c + 1)))
+                scales[r, c] = mx.abs(value[block]).max() / 448
+                packed[block] = mx.to_fp8(value[block] / scales[r, c])
+        out[name], out[f"{name}_scale_inv"] = packed, scales
+    return out
+
+
+def save_eight_bits(path, tensors):
+    """MLX writes 8-bit floats as bytes: the header says what they are."""
+    mx.save_safetensors(str(path), tensors, metadata={"format": "pt"})
+    data = path.read_bytes()
+    end = 8 + int.from_bytes(data[:8], "little")
+    header = data[8:end].replace(b'"dtype":"U8"', b'"dtype":"F8_E4M3"')
+    header += b" " * (-len(header) % 8)
+    path.write_bytes(len(header).to_bytes(8, "little") + header + data[end:])
+
+
 def text_config(config):
     return config.get("text_config", config)
 
@@ -86,10 +120,17 @@ def main():
     parser.add_argument("--bits", type=int)
     parser.add_argument("--group-size", type=int, default=32)
     parser.add_argument("--dtype", default="float32")
+    parser.add_argument("--fp8", type=Path)
     args = parser.parse_args()
     mx.set_default_device(mx.cpu)
     config = json.loads(args.config.read_text())
     model = build(config, args.seed, getattr(mx, args.dtype))
+    if args.fp8:
+        stored = eight_bits(args.fp8)
+        model.load_weights(list(model.sanitize(dict(stored)).items()))
+        mx.eval(model.parameters())
+        args.dtype = "bfloat16"
+        config["quantization_config"] = {"quant_method": "fp8", "fmt": "e4m3", "weight_block_size": [128, 128]}
     if args.bits:
         predicate = getattr(model, "quant_predicate", None)
         if predicate:
@@ -113,7 +154,11 @@ def main():
     args.out.mkdir(parents=True)
     (args.out / "config.json").write_text(json.dumps(config, indent=1))
     (args.out / "case.json").write_text(json.dumps(case, indent=1))
-    mx.save_safetensors(str(args.out / "model.safetensors"), dict(tree_flatten(model.parameters())), metadata={"format": "mlx"})
+    weights = args.out / "model.safetensors"
+    if args.fp8:
+        save_eight_bits(weights, stored)
+    else:
+        mx.save_safetensors(str(weights), dict(tree_flatten(model.parameters())), metadata={"format": "mlx"})
     mx.save_safetensors(str(args.out / "expected.safetensors"), arrays)
     print(f"{args.out.name}: logits up to {mx.abs(arrays['logits']).max().item():.2f}, greedy margin {margin:.4f}")
 

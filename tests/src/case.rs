@@ -36,6 +36,9 @@ pub struct Info {
     /// The type of the weights.
     #[serde(default)]
     pub weights: String,
+    /// Keys of the config that the family does not honour, and is to say so.
+    #[serde(default)]
+    pub unread: Vec<String>,
     /// Whether `greedy` must agree to the token.
     #[serde(default)]
     pub greedy_exact: bool,
@@ -82,10 +85,16 @@ impl Case {
 
     /// The cases of this crate, or those of `$SPECC_PARITY_DIR`.
     pub fn root() -> PathBuf {
-        std::env::var_os("SPECC_PARITY_DIR").map_or_else(
-            || Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/parity"),
-            PathBuf::from,
-        )
+        std::env::var_os("SPECC_PARITY_DIR").map_or_else(Self::own, PathBuf::from)
+    }
+
+    fn own() -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/parity")
+    }
+
+    /// Whether it is one of this crate, which lists what its config says in vain.
+    pub fn is_own(&self) -> bool {
+        self.dir.starts_with(Self::own())
     }
 
     /// An input or a greedy continuation.

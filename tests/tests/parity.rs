@@ -36,7 +36,12 @@ fn cache_of(array: &str) -> Option<Cache> {
 fn run(case: &Case) -> anyhow::Result<Vec<Finding>> {
     let model = Model::load(&case.dir)?;
     let unread = model.unread();
-    anyhow::ensure!(unread.is_empty(), "keys that nobody reads: {}", unread.join(", "));
+    let keys: Vec<&str> = unread.iter().filter_map(|key| key.split(" = ").next()).collect();
+    if case.is_own() {
+        anyhow::ensure!(keys == case.info.unread, "keys that nobody reads: {}", unread.join(", "));
+    } else if !unread.is_empty() {
+        eprintln!("{}: keys that nobody reads: {}", case.name, unread.join(", "));
+    }
     let mut findings = Vec::new();
     let mut note = |array: &str, difference: f64, tolerance: f64| {
         findings.push(Finding {

@@ -91,7 +91,7 @@ pub struct QuantizationConfig {
     /// Entries by module path, spelled as in the file.
     pub overrides: HashMap<String, Override>,
     /// `[rows, columns]` of a block that shares a scale in 8-bit float checkpoints (`quant_method`
-    /// `fp8`); such weights are made dense by the weight map.
+    /// `fp8`); such weights become dense before the rules of the weight map.
     pub block: Option<[usize; 2]>,
 }
 

@@ -47,6 +47,18 @@ pub enum MapError {
         /// What it got.
         found: String,
     },
+    /// The scales beside a weight of 8-bit floats are not one for each block.
+    #[error("8-bit floats {tensor:?} in blocks of {block:?}: expected {expected}, found {found}")]
+    Blocks {
+        /// The weight.
+        tensor: String,
+        /// Rows and columns of a block.
+        block: [usize; 2],
+        /// What the weight needs.
+        expected: String,
+        /// What stands beside it.
+        found: String,
+    },
     /// Two tensors end up with one name.
     #[error("two tensors for {target:?}: {first} and {second}")]
     Twice {

@@ -7,9 +7,10 @@
 //! Order of events:
 //! 1. every stored name loses the first prefix that it begins with;
 //! 2. [`DropRule`]s take what they match;
-//! 3. rules apply in their order; each sees the names that are left and the results of the rules
+//! 3. a weight of 8-bit floats with a `.weight_scale_inv` beside it becomes dense, of bfloat16;
+//! 4. rules apply in their order; each sees the names that are left and the results of the rules
 //!    before it, never its own, so that there are no cycles. A matched name is used up;
-//! 4. drops apply once more, to the results.
+//! 5. drops apply once more, to the results.
 //!
 //! ## Quantised modules
 //! A source pattern that ends in `.weight` also takes the `.scales` and `.biases` beside a weight

@@ -74,6 +74,7 @@ pub fn plan(
 ) -> Result<Plan, Problems<MapError>> {
     let mut planner = Planner::new(index, map, quant);
     planner.drop_all(&map.drops);
+    planner.scale_blocks();
     for (at, rule) in map.rules.iter().enumerate() {
         match validate(rule) {
             Ok(()) => planner.rule(at, rule),

@@ -9,11 +9,14 @@ use super::node::{Node, Op};
 use super::pattern::{Captures, Pattern};
 use super::plan::{Derived, Dropped};
 use super::present::Present;
-use super::quantised::{Packed, Value};
+use super::quantised::{Bad, Packed, Value};
 use super::rule::{Condition, DropRule, Match, Rule, Step, WeightMap};
 use super::run::{Item, Lanes, Made, run};
 use crate::config::{Override, QuantizationConfig};
 use crate::tensors::{Dtype, TensorId, TensorIndex};
+
+/// Rows and columns that share a scale where the config does not say how many.
+const BLOCK: [usize; 2] = [128, 128];
 
 pub(super) struct Planner<'a> {
     index: &'a TensorIndex,
@@ -151,6 +154,46 @@ impl<'a> Planner<'a> {
                     if self.remove(&name) {
                         self.dropped.push(Dropped { name: name.into(), rule: at });
                     }
+                }
+            }
+        }
+    }
+
+    /// Makes weights of 8-bit floats dense where a tensor beside them holds a scale for each block,
+    /// unless a rule takes such scales itself.
+    pub(super) fn scale_blocks(&mut self) {
+        let mut sources = self.map.rules.iter().flat_map(|rule| &rule.from);
+        if sources.any(|from| from.as_str().ends_with("weight_scale_inv")) {
+            return;
+        }
+        let block = self.quant.block.unwrap_or(BLOCK);
+        let scales_of = |name: &str| format!("{name}_scale_inv").into_boxed_str();
+        let names: Vec<Box<str>> = self
+            .state
+            .iter()
+            .filter(|(_, held)| held.node.dtype == Dtype::F8E4M3)
+            .filter(|(name, _)| self.state.contains_key(&scales_of(name)))
+            .map(|(name, _)| name.clone())
+            .collect();
+        for name in names {
+            let scales = scales_of(&name);
+            let part = |name: &str| self.state.get(name).map(|held| held.node.clone());
+            let (Some(weight), Some(factors)) = (part(&name), part(&scales)) else { continue };
+            let values = [weight, factors].map(|node| Value::Dense { node, was: None });
+            match super::join::scale_blocks(&values, block, Dtype::BF16) {
+                Ok(Value::Dense { node, .. }) => {
+                    self.remove(&name);
+                    self.remove(&scales);
+                    self.insert(name, Derived { node, entry: None, rule: None });
+                }
+                Ok(Value::Packed(_)) => {}
+                Err(Bad { expected, found }) => {
+                    self.errors.push(MapError::Blocks {
+                        tensor: name.into(),
+                        block,
+                        expected,
+                        found,
+                    });
                 }
             }
         }

@@ -190,3 +190,23 @@ fn a_dropped_head_goes_with_its_arrays() {
     embed.weight U32 [8, 8] = embed.weight
     ");
 }
+
+#[test]
+fn eight_bit_floats_with_scales_beside_them_are_dense_for_the_rules() {
+    let index = TensorIndex::from_tensors([
+        ("m.e.0.up.weight".to_owned(), Dtype::F8E4M3, vec![200, 128]),
+        ("m.e.0.up.weight_scale_inv".to_owned(), Dtype::F32, vec![2, 1]),
+        ("m.e.1.up.weight".to_owned(), Dtype::F8E4M3, vec![200, 128]),
+        ("m.e.1.up.weight_scale_inv".to_owned(), Dtype::F32, vec![2, 1]),
+        ("m.norm.weight".to_owned(), Dtype::BF16, vec![2]),
+    ]);
+    let map =
+        rules([rule("m.e.{e}.up.weight", "m.up.weight").step(Step::Stack { capture: "e".into() })]);
+    let fp8 = |block: &str| format!(r#"{{ "quant_method": "fp8", "weight_block_size": {block} }}"#);
+    assert_snapshot!(planned(&index, &map, &fp8("[128, 128]")), @"
+    m.norm.weight BF16 [2] = m.norm.weight
+    m.up.weight BF16 [2, 200, 128] = stack(scale_blocks[128, 128](m.e.0.up.weight, m.e.0.up.weight_scale_inv), scale_blocks[128, 128](m.e.1.up.weight, m.e.1.up.weight_scale_inv))
+    ");
+    let planned = planned(&index, &map, &fp8("[64, 128]"));
+    assert_snapshot!(planned.lines().next().unwrap(), @r#"8-bit floats "m.e.0.up.weight" in blocks of [64, 128]: expected scales [4, 1], found [2, 1]"#);
+}
