@@ -31,7 +31,7 @@ pub fn manifest() -> Value {
                     "partial": expr("Rotated share of a head where the config gives none"),
                     "max_positions": expr("Longest context"),
                     "original": expr("Context of training"),
-                    "kind": { "enum": ["default", "linear", "dynamic", "llama3", "yarn", "longrope", "proportional"] },
+                    "kind": { "enum": ["default", "proportional"] },
                     "ignore_scaling": switch(),
                 },
                 "additionalProperties": false,

@@ -152,15 +152,8 @@ fn from_table(
 }
 
 fn rope(fields: &mut Fields<'_>, diags: &mut Vec<Diagnostic>) -> RopeKey {
-    const KINDS: [(&str, ()); 7] = [
-        ("default", ()),
-        ("linear", ()),
-        ("dynamic", ()),
-        ("llama3", ()),
-        ("yarn", ()),
-        ("longrope", ()),
-        ("proportional", ()),
-    ];
+    // The others need numbers that only a config gives.
+    const KINDS: [(&str, ()); 2] = [("default", ()), ("proportional", ())];
     let kind =
         fields.text("kind", diags).filter(|kind| word(kind, "kind", &KINDS, diags).is_some());
     RopeKey {

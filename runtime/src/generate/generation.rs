@@ -120,11 +120,19 @@ impl<'a> TokenGeneration<'a> {
     /// The first piece does this by itself where it was not done before.
     ///
     /// # Errors
-    /// MLX's.
+    /// MLX's; the answer is over then, and the session empty.
     pub fn read_prompt(
         &mut self,
         progress: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
     ) -> Result<()> {
+        let read = self.read(progress);
+        if read.is_err() {
+            self.give_up();
+        }
+        read
+    }
+
+    fn read(&mut self, progress: &mut dyn FnMut(usize, usize) -> ControlFlow<()>) -> Result<()> {
         if self.chosen > 0 || self.told.finish.is_some() {
             return Ok(());
         }
@@ -163,6 +171,13 @@ impl<'a> TokenGeneration<'a> {
                 }
             }
         }
+    }
+
+    /// After an error: the caches may stand halfway, so nothing of them is believed.
+    fn give_up(&mut self) {
+        self.settle();
+        self.session.get().clear();
+        self.told.give_up();
     }
 
     /// Why the answer ended; none while it goes on.
@@ -300,10 +315,7 @@ impl Iterator for TokenGeneration<'_> {
     fn next(&mut self) -> Option<Result<Piece>> {
         let piece = self.advance().transpose();
         if let Some(Err(_)) = piece {
-            // The caches may stand halfway; nothing of them is believed.
-            self.settle();
-            self.session.get().clear();
-            self.told.give_up();
+            self.give_up();
         }
         piece
     }

@@ -7,7 +7,7 @@ use safetensors::tensor::TensorView;
 use crate::array::from_i32s;
 use crate::cache::{CacheLayer, Scores, Slot, storages};
 use crate::composition::{CompositionRequest, KvOverride, KvRequest};
-use crate::generate::{Model, Session};
+use crate::generate::{Model, Options, Session};
 use crate::graph::{Autoregressive, Family, LoadedGraph, TokenPhases};
 use crate::pass::Pass;
 use crate::testing;
@@ -25,12 +25,16 @@ impl Autoregressive for Waves {
 
     fn hidden(&self, cx: &mut Pass<'_>, ids: &Array) -> Result<Array> {
         let (rows, tokens) = (ids.dim(0), ids.dim(1));
+        let written = ids.to_vec_cast::<f32>().unwrap_or_default();
         let ids = ops::reshape(&ops::cast(ids, Dtype::Float32)?, &[rows, 1, tokens, 1])?;
         let at = ops::cast(&ops::arange(1, 65)?, Dtype::Float32)?;
         let mut x = mlx_rs::ops::sin(&ops::mul(&ids, &at)?)?;
         for slot in 0..self.0.len() {
             let scores = Scores { scale: 0.3, softcap: None, sinks: None };
             x = cx.attend(Slot::new(slot as u32), &x, &x, &x, scores)?;
+            if written.contains(&FAILS) {
+                return Err(crate::Error::Unsupported("an id that fails".into()));
+            }
         }
         ops::reshape(&x, &[rows, tokens, 64])
     }
@@ -39,6 +43,9 @@ impl Autoregressive for Waves {
         Ok(hidden.clone())
     }
 }
+
+/// The id at which a pass fails after its first layer has appended.
+const FAILS: f32 = 63.0;
 
 fn family() -> &'static Family {
     let load = |_: &ModelSource| -> Result<LoadedGraph> {
@@ -122,6 +129,31 @@ fn what_a_session_kept_gives_what_a_fresh_one_does() {
     let mut loaded = model.load_session(&file).unwrap();
     assert_eq!(loaded.caches.reusable_from(), 8);
     assert_eq!(loaded.reuse(&[1, 2, 3, 4, 40, 41, 9]).unwrap(), 0);
+}
+
+#[test]
+fn a_prompt_that_fails_leaves_a_session_that_works() {
+    let _alone = crate::alone();
+    let folder = tempfile::tempdir().unwrap();
+    let model = model(folder.path(), 1.0, KvRequest::default());
+    let mut session = model.session();
+    let answer = |session: &mut Session, prompt: &[u32], read_first: bool| {
+        let options =
+            Options { max_tokens: 3, ignore_eos: true, text: false, ..Options::default() };
+        let mut answer = model.continue_session(session, prompt, options)?;
+        if read_first {
+            answer.read_prompt(&mut |_, _| std::ops::ControlFlow::Continue(()))?;
+        }
+        answer.map(|piece| piece.map(|piece| piece.id)).collect::<Result<Vec<_>>>()
+    };
+    let fresh = answer(&mut model.session(), &[1, 2, 3], true).unwrap();
+    for read_first in [true, false] {
+        answer(&mut session, &[1, 2], read_first).unwrap();
+        let error = answer(&mut session, &[1, 2, 63], read_first).unwrap_err();
+        assert!(error.to_string().contains("an id that fails"), "{error}");
+        assert_eq!(session.tokens(), [] as [u32; 0]);
+        assert_eq!(answer(&mut session, &[1, 2, 3], read_first).unwrap(), fresh);
+    }
 }
 
 #[test]
