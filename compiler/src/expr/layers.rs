@@ -150,7 +150,13 @@ fn layer(
         found.values.push((name.node.clone(), eval(value, &scope).map_err(failed)?));
     }
     for (name, value) in &declared.params {
-        found.params.push((name.node.clone(), eval(value, &scope).map_err(failed)?));
+        let given = eval(value, &scope).map_err(failed)?;
+        if given == Value::None {
+            let message = format!("`{}` of the layer's cache has no value", name.node);
+            let error = Diagnostic::error(Code::NoValue, value.span, message);
+            return Err(Box::new(error.note(format!("for layer {index}, of kind {:?}", found.kind))));
+        }
+        found.params.push((name.node.clone(), given));
     }
     Ok(found)
 }
