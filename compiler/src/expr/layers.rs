@@ -154,7 +154,9 @@ fn layer(
         if given == Value::None {
             let message = format!("`{}` of the layer's cache has no value", name.node);
             let error = Diagnostic::error(Code::NoValue, value.span, message);
-            return Err(Box::new(error.note(format!("for layer {index}, of kind {:?}", found.kind))));
+            return Err(Box::new(
+                error.note(format!("for layer {index}, of kind {:?}", found.kind)),
+            ));
         }
         found.params.push((name.node.clone(), given));
     }

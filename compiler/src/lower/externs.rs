@@ -134,6 +134,9 @@ impl Lowerer<'_> {
         if !fine {
             return None;
         }
+        if (ext.class.mixer || ext.class.position) && bound.sizes.contains_key("L") {
+            self.axes_besides_tokens(&bound, span)?;
+        }
         for param in &ext.params {
             if frame.find(&param.name.node).is_some() {
                 continue;
@@ -157,6 +160,14 @@ impl Lowerer<'_> {
             false => None,
         };
         Some(Signature { results, load, keeps })
+    }
+
+    /// What knows positions takes rows and tokens where it says, so that its other axes have known sizes.
+    fn axes_besides_tokens(&mut self, bound: &Bound, span: Span) -> Option<()> {
+        let mut others: Vec<_> =
+            bound.sizes.iter().filter(|(name, _)| !matches!(name.as_str(), "B" | "L")).collect();
+        others.sort_by_key(|(name, _)| name.as_str());
+        others.into_iter().try_for_each(|(_, size)| self.known_size(size, span).map(drop))
     }
 
     /// What a module is loaded with.
