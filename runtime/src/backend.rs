@@ -21,6 +21,9 @@ pub struct Policy {
     /// Quantised weights become float32 at load: the quantised product is about 15 times slower
     /// than float32 through OpenBLAS.
     pub dequantise: bool,
+    /// Quantised matrices whose rows are one group each become float32 at load: their product with
+    /// several rows is wrong in MLX 0.32.2's CUDA build.
+    pub dequantise_lone_groups: bool,
     /// Dense float16 and bfloat16 weights become float32 at load: BLAS has no product for them.
     pub widen: bool,
     /// Depthwise convolutions become sums of shifted products: the convolution itself is three to
@@ -71,6 +74,7 @@ impl Backend {
         match self {
             Backend::Cpu => Policy {
                 dequantise: true,
+                dequantise_lone_groups: false,
                 widen: true,
                 shift_convolutions: true,
                 expert_block: None,
@@ -79,13 +83,18 @@ impl Backend {
             },
             Backend::Metal => Policy {
                 dequantise: false,
+                dequantise_lone_groups: false,
                 widen: false,
                 shift_convolutions: false,
                 expert_block: None,
                 split_quantised: false,
                 decode_tile: [1024, 1024],
             },
-            Backend::Cuda => Policy { expert_block: Some(32), ..Backend::Metal.policy() },
+            Backend::Cuda => Policy {
+                dequantise_lone_groups: true,
+                expert_block: Some(32),
+                ..Backend::Metal.policy()
+            },
         }
     }
 }

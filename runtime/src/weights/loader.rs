@@ -139,7 +139,10 @@ impl<'a> Loader<'a> {
             return Ok(weight);
         }
         let weight = match self.stored_weight(&module, shape)? {
-            Weight::Packed { weight, scales, biases, quantisation } if self.policy.dequantise => {
+            Weight::Packed { weight, scales, biases, quantisation }
+                if self.policy.dequantise
+                    || (self.policy.dequantise_lone_groups && is_lone_groups(&scales)) =>
+            {
                 let kind = if is_float(scales.dtype()) { scales.dtype() } else { Dtype::Bfloat16 };
                 // Scales in float32, so that products are not rounded to a half type first.
                 let affine = biases.is_some();
@@ -231,6 +234,11 @@ fn lines(items: &[impl std::fmt::Display]) -> String {
 }
 
 const U32: specc_checkpoint::tensors::Dtype = specc_checkpoint::tensors::Dtype::U32;
+
+/// Whether the scales of a matrix are one for each row.
+fn is_lone_groups(scales: &Array) -> bool {
+    scales.ndim() == 2 && scales.dim(1) == 1
+}
 
 fn is_half(dtype: Dtype) -> bool {
     matches!(dtype, Dtype::Float16 | Dtype::Bfloat16)

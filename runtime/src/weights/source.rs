@@ -127,6 +127,7 @@ impl ModelSource {
         let real = self.fill != Fill::Shapes;
         let policy = Policy {
             dequantise: real && table.dequantise && !self.options.keep_quantized,
+            dequantise_lone_groups: real && table.dequantise_lone_groups,
             widen: real && table.widen,
             ..table
         };
