@@ -118,9 +118,7 @@ impl Emitter<'_> {
             None => read,
             Some(default) => {
                 let fallback = self.owned_value(default, &ty);
-                let literal = fallback.parse::<f64>().is_ok()
-                    || matches!(fallback.as_str(), "true" | "false");
-                if literal {
+                if self.scalars.converted(default, &ty, Place::Read).is_literal() {
                     format!("{read}.unwrap_or({fallback})")
                 } else {
                     format!("match {read} {{ Some(value) => value, None => {fallback} }}")
