@@ -176,11 +176,10 @@ impl Emitter<'_> {
 }
 
 fn fidelity(said: &Fidelity) -> String {
-    // The values are called alike in the runtime.
     format!(
-        "Fidelity {{ tier: FidelityTier::{:?}, oracle: {}, claim: Claim::{:?} }}",
-        said.tier,
+        "Fidelity {{ tier: FidelityTier::{}, oracle: {}, claim: Claim::{} }}",
+        said.tier.rust(),
         option(said.oracle.as_deref()),
-        said.claim
+        said.claim.rust()
     )
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use crate::library::Library;
 use crate::manifest::cache::{
-    CacheLayout, Coding, Condition, Growth, MaxKv, PAGING, Page, ParamKind, Rule, SCHEMES,
+    CacheLayout, Coding, Condition, Growth, MaxKv, PAGING, Page, ParamKind, Reading, Rule, SCHEMES,
     StorageParam, Term, Word, asked,
 };
 
@@ -84,11 +84,10 @@ pub(super) fn storage(library: &Library, layout: &CacheLayout) -> String {
         }
         MaxKv::Refuse(why) => format!("cache::MaxKv::Refuse({why:?})"),
     };
-    // The values are called alike in the runtime, here and in the rows.
-    let paged = layout.supports.page.unwrap_or(Page::Never);
+    let paged = layout.supports.page.unwrap_or(Page::Never).rust();
     let _ = write!(
         out,
-        "/// {doc}\n///\n/// {place}\npub static {}: cache::StorageLayout = cache::StorageLayout {{ name: {name:?}, doc: {:?}, signature: {:?}, params: &[{}], states: &[{}], growth: {growth}, max_kv: {max_kv}, paged: cache::Paged::{paged:?}, compose: {function}_compose }};\n",
+        "/// {doc}\n///\n/// {place}\npub static {}: cache::StorageLayout = cache::StorageLayout {{ name: {name:?}, doc: {:?}, signature: {:?}, params: &[{}], states: &[{}], growth: {growth}, max_kv: {max_kv}, paged: cache::Paged::{paged}, compose: {function}_compose }};\n",
         constant(name),
         layout.doc,
         layout.signature,
@@ -272,14 +271,14 @@ fn compose(function: &str, layout: &CacheLayout) -> String {
         let choice = match (&row.refuse, &row.store) {
             (Some(why), _) => format!("cache::Choice::Refuse({why:?})"),
             (None, store) => {
-                let coding = store.unwrap_or(Coding::Plain);
-                let read = row.read.map_or("Nothing".to_owned(), |read| format!("{read:?}"));
+                let coding = store.unwrap_or(Coding::Plain).rust();
+                let read = row.read.map_or("Nothing", Reading::rust);
                 let pages = match (layout.paged(), row.pages) {
                     (true, true) => "paging != cache::PagingKind::Off".to_owned(),
                     _ => "false".to_owned(),
                 };
                 format!(
-                    "cache::Choice::Store {{ coding: cache::Coding::{coding:?}, pages: {pages}, read: cache::Reading::{read} }}"
+                    "cache::Choice::Store {{ coding: cache::Coding::{coding}, pages: {pages}, read: cache::Reading::{read} }}"
                 )
             }
         };
