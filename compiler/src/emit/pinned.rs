@@ -6,7 +6,7 @@ use specc_checkpoint::config::RopeScaling;
 
 use super::Emitter;
 use super::config::rust_type;
-use super::structs::mentions_word;
+use super::tidy::Reads;
 use crate::expr::{Env, Value, eval};
 use crate::ir::ScalarType;
 use crate::lower::scalar_of_config;
@@ -17,13 +17,15 @@ use crate::syntax::ast::Expr;
 impl Emitter<'_> {
     /// `graph` is the rest of the module, which says what is needed.
     pub(super) fn pinned_config(&self, pinned: &Pinned, graph: &str) -> String {
+        let read = Reads::of_text(graph);
         let layer_fields: Vec<(String, ScalarType)> = self
             .layer_fields()
             .into_iter()
-            .filter(|(name, _)| graph.contains(&format!("layer.{}", super::ident(name))))
+            .filter(|(name, _)| read.field("layer", &super::ident(name)))
             .collect();
-        let used = |name: &str| mentions_word(graph, &format!("layer.{name}"));
+        let used = |name: &str| read.field("layer", name);
         let layers = self.layers_of(&layer_fields, used("kind"), used("donor"));
+        let of_layers = Reads::of_text(&layers);
         let needed: Vec<&ConfigKey> = self
             .manifest
             .config
@@ -32,7 +34,7 @@ impl Emitter<'_> {
             .filter(|key| matches!(key.ty, ConfigType::Rope | ConfigType::Json))
             .filter(|key| {
                 let name = super::ident(&key.name.node);
-                mentions_word(graph, &format!("cfg.{name}")) || mentions_word(&layers, &name)
+                read.field("cfg", &name) || of_layers.name(&name)
             })
             .collect();
         let mut out = String::new();

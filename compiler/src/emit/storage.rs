@@ -28,7 +28,7 @@ pub fn storages(library: &Library, names: &[&str]) -> Result<String, super::Emit
         "/// All of them.\npub static ALL: &[&cache::StorageLayout] = &[{}];\n",
         list.join(", ")
     );
-    super::laid_out("storages", out)
+    super::laid_out("storages", out, false)
 }
 
 /// The path by which generated code names a storage.
