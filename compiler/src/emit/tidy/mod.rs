@@ -145,7 +145,8 @@ impl VisitMut for Tidy {
         visit_mut::visit_arm_mut(self, arm);
         let Pat::Struct(pat) = &mut arm.pat else { return };
         let reads = Reads::of_expr(&arm.body);
-        let (bound, all) = (std::mem::take(&mut pat.fields), pat.fields.len());
+        let all = pat.fields.len();
+        let bound = std::mem::take(&mut pat.fields);
         let read = |field: &syn::FieldPat| match &*field.pat {
             Pat::Ident(pat) => reads.name(&pat.ident.to_string()),
             _ => true,
@@ -254,4 +255,56 @@ pub(super) fn spaced(text: &str) -> String {
         before = line;
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::tidy;
+
+    fn tidied(text: &str, pinned: bool) -> String {
+        let mut file = syn::parse_file(text).unwrap();
+        tidy(&mut file, pinned);
+        let text = prettyplease::unparse(&file);
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn what_nothing_reads_is_marked() {
+        for (text, wanted) in [
+            ("fn f(a: A, b: B) { g(b.a) }", "fn f(_: A, b: B) { g(b.a) }"),
+            (
+                "impl S { fn f(&self, a: A, b: B) { let (c, d) = g(a)?; d } }",
+                "impl S { fn f(&self, a: A, _b: B) { let (_c, d) = g(a)?; d } }",
+            ),
+            ("fn f() { let (c, d) = g(); d }", "fn f() { let (c, d) = g(); d }"),
+            ("fn f() { for i in 0..2 { g(j) } }", "fn f() { for _ in 0..2 { g(j) } }"),
+            (
+                "fn f() { for i in 0..2 { g(&format!(\"a.{i}\")) } }",
+                "fn f() { for i in 0..2 { g(&format!(\"a.{i}\")) } }",
+            ),
+            ("fn f() { let i = l.i; let j = l.j; g(j) }", "fn f() { let j = l.j; g(j) }"),
+            ("fn f() { g(|a, b| (a)) }", "fn f() { g(|a, _| a) }"),
+            (
+                "fn f() { match g() { E::A { a, b } => b, E::B { c } => {} } }",
+                "fn f() { match g() { E::A { b, .. } => b, E::B { .. } => {} } }",
+            ),
+        ] {
+            assert_eq!(tidied(text, false), wanted);
+        }
+    }
+
+    #[test]
+    fn a_graph_for_one_config_hands_it_to_those_that_read_it() {
+        let text = "impl A { fn load(ld: L, cfg: &C) { ld.t() } }
+            impl B { fn load(ld: L, cfg: &C) { ld.t(cfg.b) } }
+            impl M { fn load(ld: L, cfg: &C) { ld.at(1, |ld| A::load(ld, cfg)); B::load(ld, cfg) } }
+            impl N { fn load(ld: L, cfg: &C, i: i64) { A::load(ld, cfg); ld.t(i) } }";
+        let shared = tidied(text, false);
+        assert!(shared.contains("fn load(ld: L, _: &C) { ld.t() }"), "{shared}");
+        assert!(shared.contains("|ld| A::load(ld, cfg)"), "{shared}");
+        let pinned = tidied(text, true);
+        assert!(pinned.contains("fn load(ld: L) { ld.t() }"), "{pinned}");
+        assert!(pinned.contains("ld.at(1, A::load); B::load(ld, cfg)"), "{pinned}");
+        assert!(pinned.contains("fn load(ld: L, i: i64) { A::load(ld); ld.t(i) }"), "{pinned}");
+    }
 }
