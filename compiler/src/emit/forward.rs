@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 
 use super::Emitter;
 use crate::ir::{
-    ArmBody, FieldRef, Home, Method, Op, Operand, PassUse, ScalarType, Statement, Struct,
+    ArmBody, Field, FieldKind, FieldRef, Home, Method, Op, Operand, PassUse, ScalarType, Statement,
+    Struct, Variable,
 };
-use crate::ir::{Field, FieldKind, Variable};
 use crate::syntax::ast::ExprKind;
 
 impl Emitter<'_> {

@@ -20,9 +20,9 @@ mod weights;
 
 use std::collections::HashMap;
 
-use crate::ir::{Program, ScalarType};
+use crate::ir::{Program, ScalarType, join};
 use crate::library::Library;
-use crate::lower::{ManifestScope, join, manifest_scalar};
+use crate::lower::{ManifestScope, manifest_scalar};
 use crate::manifest::Manifest;
 use crate::manifest::cache::MaxKv;
 use crate::source::{Sources, Span};
@@ -190,8 +190,8 @@ const BOUND: [&str; 10] =
 
 /// A config name as a Rust identifier that means nothing else where a config is read.
 fn ident(name: &str) -> String {
-    let mut out = crate::lower::variable_name(name);
-    if BOUND.contains(&out.as_str()) || crate::lower::is_called(&out) {
+    let mut out = crate::ir::names::variable(name);
+    if BOUND.contains(&out.as_str()) || crate::ir::names::is_called(&out) {
         out.push('_');
     }
     out

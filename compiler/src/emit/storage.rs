@@ -42,13 +42,13 @@ pub(super) fn path(library: &Library, name: &str) -> String {
 
 /// `my-cache` as `MY_CACHE`.
 fn constant(name: &str) -> String {
-    crate::lower::variable_name(name).to_uppercase()
+    crate::ir::names::variable(name).to_uppercase()
 }
 
 /// The items of one storage.
 pub(super) fn storage(library: &Library, layout: &CacheLayout) -> String {
     let name = &layout.name.node;
-    let function = crate::lower::variable_name(name).to_lowercase();
+    let function = crate::ir::names::variable(name).to_lowercase();
     let mut out = String::new();
     let doc = sentence(&layout.doc);
     // The same wherever the compiler runs.
@@ -151,7 +151,7 @@ fn ring(function: &str, sees: &Rule, limit: &Term) -> String {
 
 /// A parameter as a variable.
 fn local(name: &str) -> String {
-    crate::lower::variable_name(name)
+    crate::ir::names::variable(name)
 }
 
 fn named(name: &str, names: &mut Vec<String>) -> String {

@@ -261,7 +261,7 @@ impl Emitter<'_> {
             param.and_then(|p| p.ty.as_ref()).map(|t| &t.node),
             Some(ParamType::Optional(_))
         );
-        let ty = param.and_then(|param| param.ty.as_ref()).map(|ty| crate::lower::plain(&ty.node));
+        let ty = param.and_then(|param| param.ty.as_ref()).map(|ty| ty.node.plain());
         if let ExprKind::Str(text) = &arg.expr.kind {
             return self.path_text(text);
         }

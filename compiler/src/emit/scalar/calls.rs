@@ -98,7 +98,7 @@ impl<'a> Scalars<'a> {
 
     fn magnitude(&self, arg: &Expr, place: Place) -> Typed {
         let typed = self.typed(arg, place);
-        let ty = crate::lower::integer_or_float(&typed.ty);
+        let ty = crate::ir::integer_or_float(&typed.ty);
         let typed = self.convert(typed, &ty, arg);
         match ty == ScalarType::Int && self.bound(arg, place).is_none() {
             true => Typed::fallible(format!("int_abs({typed})?"), ty),

@@ -49,6 +49,8 @@ pub(super) struct Typed {
     pub(super) code: String,
     pub(super) ty: ScalarType,
     form: Form,
+    /// What it is a reference to, where it is `&` and a name.
+    pub(super) referent: Option<String>,
     /// The text of the opposite, where that has a name of its own.
     opposite: Option<String>,
     /// Whether `cfg` stands in it.
@@ -66,7 +68,8 @@ impl std::fmt::Display for Typed {
 impl Typed {
     fn new(form: Form, code: impl Into<String>, ty: ScalarType) -> Self {
         let code = code.into();
-        Self { code, ty, form, opposite: None, reads_config: false, fallible: false }
+        let (referent, opposite) = (None, None);
+        Self { code, ty, form, referent, opposite, reads_config: false, fallible: false }
     }
 
     fn literal(code: impl Into<String>, ty: ScalarType) -> Self {
@@ -75,6 +78,10 @@ impl Typed {
 
     fn simple(code: impl Into<String>, ty: ScalarType) -> Self {
         Self::new(Form::Simple, code, ty)
+    }
+
+    fn reference(to: String, ty: ScalarType) -> Self {
+        Self { referent: Some(to.clone()), ..Self::simple(format!("&{to}"), ty) }
     }
 
     fn compound(code: impl Into<String>, ty: ScalarType) -> Self {
@@ -149,7 +156,7 @@ impl<'a> Scalars<'a> {
             ExprKind::Tuple(items) => self.list(items, place),
             ExprKind::Unary(UnaryOp::Neg, inner) => {
                 let typed = self.typed(inner, place);
-                let ty = crate::lower::integer_or_float(&typed.ty);
+                let ty = crate::ir::integer_or_float(&typed.ty);
                 let typed = self.convert(typed, &ty, inner);
                 let checked = ty == ScalarType::Int && self.bound(inner, place).is_none();
                 match inner.kind {

@@ -1,8 +1,7 @@
 //! Names, entries of lists, lists, and choices between two values.
 
 use super::{Form, Place, Scalars, Typed};
-use crate::ir::ScalarType;
-use crate::lower::scalar_of_config;
+use crate::ir::{ScalarType, scalar_of_config};
 use crate::syntax::ast::{Body0, Expr, ExprKind};
 
 impl<'a> Scalars<'a> {
@@ -26,7 +25,10 @@ impl<'a> Scalars<'a> {
         let code = match &ty {
             ScalarType::Str => format!("{prefix}{spelled}.as_str()"),
             ScalarType::List(_) => format!("{prefix}{spelled}.as_slice()"),
-            ScalarType::Rope | ScalarType::Json => format!("&{prefix}{spelled}"),
+            ScalarType::Rope | ScalarType::Json => {
+                let key = Typed::reference(format!("{prefix}{spelled}"), ty);
+                return Typed { reads_config, ..key };
+            }
             ScalarType::Nullable(inner) => match &**inner {
                 ScalarType::Str | ScalarType::List(_) => format!("{prefix}{spelled}.as_deref()"),
                 ScalarType::Rope => format!("{prefix}{spelled}.as_ref()"),
@@ -50,7 +52,7 @@ impl<'a> Scalars<'a> {
         let code = match &ty {
             ScalarType::Str if key != "kind" => format!("layer.{spelled}.as_str()"),
             ScalarType::List(_) => format!("layer.{spelled}.as_slice()"),
-            ScalarType::Rope => format!("&layer.{spelled}"),
+            ScalarType::Rope => return Typed::reference(format!("layer.{spelled}"), ty),
             ScalarType::Nullable(inner) => match &**inner {
                 ScalarType::Str | ScalarType::List(_) => format!("layer.{spelled}.as_deref()"),
                 ScalarType::Rope => format!("layer.{spelled}.as_ref()"),
@@ -134,7 +136,7 @@ impl<'a> Scalars<'a> {
         let value = |body: &Body0| body.0.result.as_deref().cloned().unwrap_or(none.clone());
         let (then, otherwise) = (value(then), otherwise.map_or(none.clone(), value));
         let (a, b) = (self.typed(&then, place), self.typed(&otherwise, place));
-        let ty = crate::lower::join(&a.ty, &b.ty);
+        let ty = crate::ir::join(&a.ty, &b.ty);
         let condition = self.decided(condition, place);
         let then = self.convert(a, &ty, &then);
         let otherwise = self.convert(b, &ty, &otherwise);

@@ -27,8 +27,8 @@ impl<'a> Scalars<'a> {
                 ScalarType::None => ScalarType::Json,
                 ty => ty.clone(),
             };
-            let json = match a.code.strip_prefix('&') {
-                Some(name) => name.to_owned(),
+            let json = match &a.referent {
+                Some(name) => name.clone(),
                 None => a.wrapped(),
             };
             if b.ty == ScalarType::None {
@@ -48,17 +48,18 @@ impl<'a> Scalars<'a> {
         }
         let ScalarType::Nullable(inner) = a.ty.clone() else { return a };
         if matches!(b.ty, ScalarType::Nullable(_) | ScalarType::None) {
-            let ty = crate::lower::join(&a.ty, &b.ty);
+            let ty = crate::ir::join(&a.ty, &b.ty);
             let (a, b) = (self.convert(a, &ty, left), self.convert(b, &ty, right));
             return Typed::simple(format!("({a}).or({b})"), ty).with(&a).with(&b);
         }
-        let ty = crate::lower::join(&inner, &b.ty);
+        let ty = crate::ir::join(&inner, &b.ty);
         let as_it_is = *inner == ty;
         let taken = self.convert(Typed::simple("value", *inner), &ty, left);
         let fallback = self.convert(b, &ty, right);
         let code = match as_it_is && fallback.is_literal() {
             true => {
-                return Typed::simple(format!("{}.unwrap_or({fallback})", a.wrapped()), ty).with(&a);
+                return Typed::simple(format!("{}.unwrap_or({fallback})", a.wrapped()), ty)
+                    .with(&a);
             }
             false => format!("match {a} {{ Some(value) => {taken}, None => {fallback} }}"),
         };
@@ -98,7 +99,7 @@ impl<'a> Scalars<'a> {
                 return Typed::literal((op == BinaryOp::Ne).to_string(), bool);
             }
             _ => {
-                let ty = crate::lower::join(&a.ty, &b.ty);
+                let ty = crate::ir::join(&a.ty, &b.ty);
                 let (a, b) = (self.convert(a, &ty, left), self.convert(b, &ty, right));
                 let code = format!("{} {sign} {}", a.wrapped(), b.wrapped());
                 return Typed::compound(code, bool).with(&a).with(&b);
