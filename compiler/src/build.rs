@@ -127,7 +127,7 @@ impl Build {
         });
         let mut index = String::new();
         for (name, checked) in &made {
-            let module = crate::lower::variable_name(name);
+            let module = crate::ir::names::variable(name);
             let path = out.join(format!("{module}.rs"));
             write_changed(&path, &generate(&library, checked)?)?;
             let shown = path.display().to_string();
@@ -139,7 +139,7 @@ impl Build {
         }
         let records: Vec<String> = made
             .iter()
-            .map(|(name, _)| format!("&{}::FAMILY", crate::lower::variable_name(name)))
+            .map(|(name, _)| format!("&{}::FAMILY", crate::ir::names::variable(name)))
             .collect();
         let _ = write!(
             index,

@@ -2,10 +2,10 @@
 
 use specc_checkpoint::config::ConfigFile;
 
+use crate::checks::check_manifest;
 use crate::declare::declare;
 use crate::diag::{Diagnostic, once};
 use crate::emit::{EmitError, emit};
-use crate::expr::check_manifest;
 use crate::ir::Program;
 use crate::library::Library;
 use crate::lower::lower;

@@ -94,7 +94,7 @@ fn every_config_of_the_parity_cases_has_a_specialised_graph() {
         }
         if let Some(folder) = std::env::var_os("SPECC_WRITE_SPECIALISED") {
             let case = config.parent().unwrap().file_name().unwrap().to_str().unwrap();
-            let name = format!("{}.rs", specc::lower::variable_name(case));
+            let name = format!("{}.rs", specc::ir::names::variable(case));
             std::fs::write(Path::new(&folder).join(name), code).unwrap();
         }
     }

@@ -6,9 +6,9 @@
 use std::sync::LazyLock;
 
 use proptest::prelude::*;
+use specc::checks::check_manifest;
 use specc::compile;
 use specc::diag::Diagnostic;
-use specc::expr::check_manifest;
 use specc::library::{Library, Origin};
 use specc::source::{Sources, Span};
 use specc::syntax::{parse_expr, parse_graph, scan};

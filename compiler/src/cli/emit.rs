@@ -109,7 +109,7 @@ fn placed(library: &Library) -> Library {
 
 /// Adds a family's module and documents; the module's name.
 fn add(library: &Library, checked: &Checked, files: &mut Files) -> Result<String, Failure> {
-    let module = specc::lower::variable_name(&checked.manifest.family.name.node);
+    let module = specc::ir::names::variable(&checked.manifest.family.name.node);
     let code =
         compile::generate(library, checked).map_err(|error| Failure::Message(error.to_string()))?;
     files.insert(PathBuf::from(format!("src/{module}.rs")), code);

@@ -5,8 +5,7 @@ use std::fmt::Write as _;
 
 use super::Emitter;
 use super::scalar::Place;
-use crate::ir::ScalarType;
-use crate::lower::scalar_of_config;
+use crate::ir::{ScalarType, scalar_of_config};
 use crate::manifest::cache::Growth;
 use crate::manifest::{ConfigKey, ConfigType, LayerKind, LayerKindRule, RopeKey};
 use crate::syntax::ast::{Expr, ExprKind};
@@ -118,9 +117,7 @@ impl Emitter<'_> {
             None => read,
             Some(default) => {
                 let fallback = self.owned_value(default, &ty);
-                let literal = fallback.parse::<f64>().is_ok()
-                    || matches!(fallback.as_str(), "true" | "false");
-                if literal {
+                if self.scalars.converted(default, &ty, Place::Read).is_literal() {
                     format!("{read}.unwrap_or({fallback})")
                 } else {
                     format!("match {read} {{ Some(value) => value, None => {fallback} }}")
@@ -135,14 +132,14 @@ impl Emitter<'_> {
         if *ty == ScalarType::Json && typed.ty != ScalarType::Json {
             return format!("serde_json::json!({})", typed.code);
         }
-        let code = self.scalars.as_type(expr, ty, Place::Read);
+        let code = self.scalars.converted(expr, ty, Place::Read);
         match ty {
             ScalarType::Str => format!("({code}).to_owned()"),
             ScalarType::List(inner) if **inner == ScalarType::Str => {
                 format!("owned_words(&({code}))")
             }
             ScalarType::List(_) => format!("({code}).to_vec()"),
-            ScalarType::Rope | ScalarType::Json => match code.strip_prefix('&') {
+            ScalarType::Rope | ScalarType::Json => match &code.referent {
                 Some(name) => format!("{name}.clone()"),
                 None => format!("({code}).clone()"),
             },
@@ -150,9 +147,9 @@ impl Emitter<'_> {
                 ScalarType::Str => format!("({code}).map(str::to_owned)"),
                 ScalarType::List(_) => format!("({code}).map(<[_]>::to_vec)"),
                 ScalarType::Rope => format!("({code}).cloned()"),
-                _ => code,
+                _ => code.code,
             },
-            _ => code,
+            _ => code.code,
         }
     }
 

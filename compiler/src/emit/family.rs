@@ -71,12 +71,7 @@ impl Emitter<'_> {
         };
         let _ = write!(
             out,
-            "/// Loads a model that the family takes.\nfn load(source: &ModelSource) -> Result<LoadedGraph> {{\nlet cfg = Config::read(source)?;\n{loader}let model = Model::load(&mut ld{})?;\nld.finish()?;\nOk(LoadedGraph::{variant}(Box::new(Loaded {{ model{} }})))\n}}\n",
-            if self.takes_config(self.program.structs.len().saturating_sub(1)) {
-                ", &cfg"
-            } else {
-                ""
-            },
+            "/// Loads a model that the family takes.\nfn load(source: &ModelSource) -> Result<LoadedGraph> {{\nlet cfg = Config::read(source)?;\n{loader}let model = Model::load(&mut ld, &cfg)?;\nld.finish()?;\nOk(LoadedGraph::{variant}(Box::new(Loaded {{ model{} }})))\n}}\n",
             if method == "Embedder" { "" } else { ", caches: cfg.caches" }
         );
         out

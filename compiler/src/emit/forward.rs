@@ -3,12 +3,10 @@
 use std::fmt::Write as _;
 
 use super::Emitter;
-use super::structs::mentions_word;
-use super::unused::unmissed;
 use crate::ir::{
-    ArmBody, FieldRef, Home, Method, Op, Operand, PassUse, ScalarType, Statement, Struct,
+    ArmBody, Field, FieldKind, FieldRef, Home, Method, Op, Operand, PassUse, ScalarType, Statement,
+    Struct, Variable,
 };
-use crate::ir::{Field, FieldKind, Variable};
 use crate::syntax::ast::ExprKind;
 
 impl Emitter<'_> {
@@ -25,26 +23,20 @@ impl Emitter<'_> {
         };
         let results: Vec<&str> = method.results.iter().map(one).collect();
         let result = tuple(&results.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>());
-        let mut body = String::new();
-        self.statements(item, &method.body, &mut body, method.pass);
-        let values: Vec<String> = method.results.iter().map(owned).collect();
+        let mut writer = Writer { item, blocks: Vec::new(), out: String::new() };
         // `let x = f()?; Ok(x)` is `f()`.
-        let tail = self.tail(item, method, &values);
-        let body = match &tail {
-            Some((kept, _)) => kept.clone(),
-            None => body,
+        let (kept, last) = match returned(method) {
+            Some((op, before)) => (before, writer.call(op, 1)),
+            None => {
+                let values: Vec<String> = method.results.iter().map(owned).collect();
+                (method.body.as_slice(), format!("Ok({})", tuple(&values)))
+            }
         };
-        let last = match tail {
-            Some((_, call)) => call,
-            None => format!("Ok({})", tuple(&values)),
-        };
-        let body = unmissed(body, &last, &method.body);
+        writer.statements(kept);
+        let body = writer.out;
         for param in &method.params {
             let ty = if param.optional { "Option<&Array>" } else { "&Array" };
-            // What a decided choice left over stays a parameter: callers give it.
-            let used = [&body, &last].iter().any(|text| mentions_word(text, &param.name));
-            let unused = if used { "" } else { "_" };
-            let _ = write!(params, ", {unused}{}: {ty}", param.name);
+            let _ = write!(params, ", {}: {ty}", param.name);
         }
         let mut shapes = String::new();
         for param in &method.params {
@@ -53,28 +45,37 @@ impl Emitter<'_> {
         let name = &method.name;
         format!("{shapes}fn {name}(&self{params}) -> Result<{result}> {{\n{body}{last}\n}}\n")
     }
+}
 
-    /// Where the last statement's result is returned as it is: the statements before it, and the
-    /// call without `?`.
-    fn tail(&self, item: &Struct, method: &Method, values: &[String]) -> Option<(String, String)> {
-        let (last, before) = method.body.split_last()?;
-        let Statement::Let { vars, op, .. } = last else { return None };
-        let ([var], [value]) = (vars.as_slice(), values) else { return None };
-        if var.name != *value || matches!(op, Op::Copy(_)) || var.optional {
-            return None;
-        }
-        let mut body = String::new();
-        self.statements(item, before, &mut body, method.pass);
-        let call = self.op(op, vars.len(), method.pass);
-        Some((body, call.strip_suffix('?').unwrap_or(&call).to_owned()))
-    }
+/// Where the last statement's result is returned as it is: what it computes, and the statements
+/// before it.
+fn returned(method: &Method) -> Option<(&Op, &[Statement])> {
+    let (Statement::Let { vars, op, .. }, before) = method.body.split_last()? else { return None };
+    let ([var], [Operand::Variable { name, borrowed: false, .. }]) =
+        (vars.as_slice(), method.results.as_slice())
+    else {
+        return None;
+    };
+    let plain = var.name == *name && !matches!(op, Op::Copy(_)) && !var.optional;
+    plain.then_some((op, before))
+}
 
-    fn statements(&self, item: &Struct, statements: &[Statement], out: &mut String, pass: PassUse) {
+/// Writes the statements of a function.
+struct Writer<'a> {
+    item: &'a Struct,
+    /// The rows around a statement that are themselves blocks, with no fields around these.
+    blocks: Vec<&'a str>,
+    out: String,
+}
+
+impl<'a> Writer<'a> {
+    fn statements(&mut self, statements: &'a [Statement]) {
         for statement in statements {
             match statement {
                 Statement::Let { vars, op, .. } => {
                     let names = pattern(vars, matches!(op, Op::Call { many: true, .. }));
-                    let _ = writeln!(out, "let {names} = {};", self.op(op, vars.len(), pass));
+                    let value = self.op(op, vars.len());
+                    let _ = writeln!(self.out, "let {names} = {value};");
                 }
                 Statement::Choice { field, name, vars, arms, .. } => {
                     let results: Vec<String> = vars.iter().map(|var| var.name.clone()).collect();
@@ -83,15 +84,19 @@ impl Emitter<'_> {
                     } else {
                         format!("let {} = ", tuple(&results))
                     };
-                    let _ = writeln!(out, "{bind}match &{} {{", field_path(field));
+                    let _ = writeln!(self.out, "{bind}match &{} {{", field_path(field));
                     for arm in arms {
-                        let mut body = String::new();
-                        let last = self.arm_tail(arm, vars, pass);
+                        let last = arm_tail(arm, vars).map(|op| self.op(op, 1));
                         let kept = match (&last, arm.body.split_last()) {
                             (Some(_), Some((_, before))) => before,
                             _ => arm.body.as_slice(),
                         };
-                        self.statements(item, kept, &mut body, pass);
+                        let binds = match arm.binds.is_empty() {
+                            true => String::new(),
+                            false => format!(" {{ {} }}", arm.binds.join(", ")),
+                        };
+                        let _ = writeln!(self.out, "{name}::{}{binds} => {{", arm.variant);
+                        self.statements(kept);
                         let own = bound_names(&arm.body);
                         let yields: Vec<String> = arm
                             .yields
@@ -99,71 +104,28 @@ impl Emitter<'_> {
                             .zip(vars)
                             .map(|(operand, var)| yielded(operand, var, &own))
                             .collect();
-                        let value = last.unwrap_or_else(|| tuple(&yields));
-                        let used: Vec<String> = arm
-                            .binds
-                            .iter()
-                            .filter(|bind| {
-                                mentions_word(&body, bind) || mentions_word(&value, bind)
-                            })
-                            .cloned()
-                            .collect();
-                        let rest = if used.len() == arm.binds.len() { "" } else { ".." };
-                        let binds = match (arm.binds.is_empty(), used.is_empty()) {
-                            (true, _) => String::new(),
-                            (false, true) => " { .. }".to_owned(),
-                            (false, false) => {
-                                let gap = if rest.is_empty() { "" } else { ", " };
-                                format!(" {{ {}{gap}{rest} }}", used.join(", "))
-                            }
-                        };
-                        let value = if yields.is_empty() { String::new() } else { value };
-                        let _ =
-                            writeln!(out, "{name}::{}{binds} => {{ {body}{value} }}", arm.variant);
+                        if !yields.is_empty() {
+                            self.out.push_str(&last.unwrap_or_else(|| tuple(&yields)));
+                        }
+                        self.out.push_str("}\n");
                     }
-                    out.push_str(if results.is_empty() { "}\n" } else { "};\n" });
+                    self.out.push_str(if results.is_empty() { "}\n" } else { "};\n" });
                 }
-                Statement::Repeat { field, item: name, index, carried, body, next, .. } => {
-                    self.repeat(
-                        item,
-                        field,
-                        name,
-                        index.as_deref(),
-                        carried,
-                        body,
-                        next,
-                        out,
-                        pass,
-                    );
+                Statement::Repeat { field, item, index, carried, body, next, .. } => {
+                    self.repeat(field, item, index.as_deref(), carried, body, next);
                 }
             }
         }
     }
 
-    /// The last call of an arm, where its result is all that the arm yields.
-    fn arm_tail(&self, arm: &ArmBody, vars: &[Variable], pass: PassUse) -> Option<String> {
-        let Statement::Let { vars: bound, op, .. } = arm.body.last()? else { return None };
-        let ([bound], [Operand::Variable { name, borrowed: false, .. }], [var]) =
-            (bound.as_slice(), arm.yields.as_slice(), vars)
-        else {
-            return None;
-        };
-        let call = self.op(op, 1, pass);
-        (bound.name == *name && bound.optional == var.optional).then_some(call)
-    }
-
-    #[expect(clippy::too_many_arguments, reason = "the parts of one statement")]
     fn repeat(
-        &self,
-        item: &Struct,
+        &mut self,
         field: &FieldRef,
-        name: &str,
+        name: &'a str,
         index: Option<&str>,
         carried: &[(Variable, Operand)],
-        body: &[Statement],
+        body: &'a [Statement],
         next: &[Operand],
-        out: &mut String,
-        pass: PassUse,
     ) {
         for (var, start) in carried {
             // The array before the loop has the same name: it goes into the loop.
@@ -171,13 +133,22 @@ impl Emitter<'_> {
             let own = format!("{}.clone()", var.name);
             let value = if value == own { &var.name } else { &value };
             if !matches!(start, Operand::Variable { borrowed: true, .. }) || *value != var.name {
-                let _ = writeln!(out, "let mut {} = {value};", var.name);
+                let _ = writeln!(self.out, "let mut {} = {value};", var.name);
             } else {
-                let _ = writeln!(out, "let mut {} = {own};", var.name);
+                let _ = writeln!(self.out, "let mut {} = {own};", var.name);
             }
         }
-        let single = single_block(item, field);
-        let mut inner = String::new();
+        let rows = field_path(field);
+        let _ = match index.map(super::ident) {
+            Some(index) => {
+                writeln!(self.out, "for ({index}, {name}) in (0_i32..).zip(&{rows}) {{")
+            }
+            None => writeln!(self.out, "for {name} in &{rows} {{"),
+        };
+        let around = self.blocks.len();
+        if is_row_of_blocks(&self.item.fields, &field.name) {
+            self.blocks.push(name);
+        }
         let mut rest = body;
         let mut assigned = None;
         // `let y = f(x)?; x = y;` is `x = f(x)?;`
@@ -189,11 +160,11 @@ impl Emitter<'_> {
             && var.optional == target.optional
         {
             rest = before;
-            assigned = Some(format!("{} = {};\n", target.name, self.op(op, 1, pass)));
+            assigned = Some(format!("{} = {};\n", target.name, self.op(op, 1)));
         }
-        self.statements(item, rest, &mut inner, pass);
+        self.statements(rest);
         match assigned {
-            Some(line) => inner.push_str(&line),
+            Some(line) => self.out.push_str(&line),
             None => {
                 let own = bound_names(body);
                 let moves: Vec<(String, String)> = carried
@@ -205,7 +176,7 @@ impl Emitter<'_> {
                 match moves.as_slice() {
                     [] => {}
                     [(name, value)] => {
-                        let _ = writeln!(inner, "{name} = {value};");
+                        let _ = writeln!(self.out, "{name} = {value};");
                     }
                     moves => {
                         let names: Vec<&str> =
@@ -213,54 +184,59 @@ impl Emitter<'_> {
                         let values: Vec<&str> =
                             moves.iter().map(|(_, value)| value.as_str()).collect();
                         let _ =
-                            writeln!(inner, "({}) = ({});", names.join(", "), values.join(", "));
+                            writeln!(self.out, "({}) = ({});", names.join(", "), values.join(", "));
                     }
                 }
             }
         }
-        if let Some(block) = &single {
-            inner = inner.replace(&format!("{name}.{block}."), &format!("{name}."));
-        }
-        let rows = field_path(field);
-        let binding = if mentions_word(&inner, name) { name } else { "_" };
-        match index {
-            Some(index) => {
-                let index = super::ident(index);
-                let _ = writeln!(
-                    out,
-                    "for ({index}, {binding}) in (0_i32..).zip(&{rows}) {{\n{inner}}}"
-                );
-            }
-            None => {
-                let _ = writeln!(out, "for {binding} in &{rows} {{\n{inner}}}");
-            }
-        }
+        self.blocks.truncate(around);
+        self.out.push_str("}\n");
     }
 
-    /// The call, with `?`.
-    fn op(&self, op: &Op, count: usize, around: PassUse) -> String {
+    /// What is computed, with `?` where it may fail.
+    fn op(&self, op: &Op, count: usize) -> String {
+        let sign = if matches!(op, Op::Copy(_)) { "" } else { "?" };
+        self.call(op, count) + sign
+    }
+
+    /// The call.
+    fn call(&self, op: &Op, count: usize) -> String {
         match op {
             Op::Copy(operand) => owned(operand),
             Op::Call { path, pass, slot, args, many } => {
-                let mut list = pass_args(*pass, *slot, around);
+                let mut list = pass_args(*pass, *slot);
                 list.extend(args.iter().map(argument));
                 let generic = if *many { format!("::<{count}>") } else { String::new() };
-                format!("{path}{generic}({})?", list.join(", "))
+                format!("{path}{generic}({})", list.join(", "))
             }
             Op::Forward { field, pass, slot, args } => {
-                let mut list = pass_args(*pass, *slot, around);
+                let mut list = pass_args(*pass, *slot);
                 list.extend(args.iter().map(argument));
-                format!("{}.forward({})?", field_path(field), list.join(", "))
+                let path = match &field.home {
+                    Home::Item(row) if self.blocks.contains(&row.as_str()) => row.clone(),
+                    _ => field_path(field),
+                };
+                format!("{path}.forward({})", list.join(", "))
             }
         }
     }
 }
 
-fn pass_args(pass: PassUse, slot: bool, around: PassUse) -> Vec<String> {
+/// The last step of an arm, where its result is all that the arm yields.
+fn arm_tail<'a>(arm: &'a ArmBody, vars: &[Variable]) -> Option<&'a Op> {
+    let Statement::Let { vars: bound, op, .. } = arm.body.last()? else { return None };
+    let ([bound], [Operand::Variable { name, borrowed: false, .. }], [var]) =
+        (bound.as_slice(), arm.yields.as_slice(), vars)
+    else {
+        return None;
+    };
+    (bound.name == *name && bound.optional == var.optional).then_some(op)
+}
+
+fn pass_args(pass: PassUse, slot: bool) -> Vec<String> {
     let mut list = Vec::new();
-    match (pass, around) {
-        (PassUse::No, _) => {}
-        (_, _) => list.push("cx".to_owned()),
+    if pass != PassUse::No {
+        list.push("cx".to_owned());
     }
     if slot {
         list.push("self.slot".to_owned());
@@ -276,28 +252,18 @@ fn field_path(field: &FieldRef) -> String {
     }
 }
 
-/// The name of the only block that a round holds, when a round is just that.
-fn single_block(item: &Struct, field: &FieldRef) -> Option<String> {
-    fn find<'f>(fields: &'f [Field], name: &str) -> Option<&'f Field> {
-        fields.iter().find_map(|field| {
-            if field.name == name && matches!(field.kind, FieldKind::Repeat { .. }) {
-                return Some(field);
-            }
-            match &field.kind {
-                FieldKind::Choice { arms, .. } => {
-                    arms.iter().find_map(|arm| find(&arm.fields, name))
-                }
-                FieldKind::Repeat { fields, .. } => find(fields, name),
-                _ => None,
-            }
+/// Whether the rows that a field holds are just a block each.
+fn is_row_of_blocks(fields: &[Field], name: &str) -> bool {
+    fn find<'f>(fields: &'f [Field], name: &str) -> Option<&'f FieldKind> {
+        fields.iter().find_map(|field| match &field.kind {
+            FieldKind::Repeat { .. } if field.name == name => Some(&field.kind),
+            FieldKind::Choice { arms, .. } => arms.iter().find_map(|arm| find(&arm.fields, name)),
+            FieldKind::Repeat { fields, .. } => find(fields, name),
+            _ => None,
         })
     }
-    match &find(&item.fields, &field.name)?.kind {
-        FieldKind::Repeat { fields, item, .. } if item.is_empty() => {
-            fields.first().map(|field| field.name.clone())
-        }
-        _ => None,
-    }
+    let kind = find(fields, name);
+    matches!(kind, Some(FieldKind::Repeat { item, fields, .. }) if item.is_empty() && !fields.is_empty())
 }
 
 /// An operand as an argument.

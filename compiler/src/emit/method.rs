@@ -2,14 +2,15 @@
 
 use super::Emitter;
 use super::scalar::Place;
+use crate::ir::ScalarType;
 use crate::manifest::CanvasSampler;
 
 impl Emitter<'_> {
     /// The field `denoising` of the record.
     pub(super) fn denoising(&self) -> String {
         let Some(method) = &self.manifest.denoising else { return "None".to_owned() };
-        let code = self.scalars.int(&method.canvas_length, Place::Load);
-        let length = if code.contains("cfg.") {
+        let code = self.scalars.converted(&method.canvas_length, &ScalarType::Int, Place::Load);
+        let length = if code.reads_config {
             format!("|source| {{ let cfg = Config::read(source)?; Ok({code}) }}")
         } else {
             format!("|_| Ok({code})")

@@ -15,15 +15,14 @@ mod scalar;
 mod sections;
 mod storage;
 mod structs;
-mod unused;
+mod tidy;
 mod weights;
 
-use std::cell::RefCell;
 use std::collections::HashMap;
 
-use crate::ir::{Program, ScalarType};
+use crate::ir::{Program, ScalarType, join};
 use crate::library::Library;
-use crate::lower::{ManifestScope, join, manifest_scalar};
+use crate::lower::{ManifestScope, manifest_scalar};
 use crate::manifest::Manifest;
 use crate::manifest::cache::MaxKv;
 use crate::source::{Sources, Span};
@@ -31,7 +30,6 @@ use crate::source::{Sources, Span};
 pub use storage::storages;
 
 use scalar::Scalars;
-use syn::visit_mut::VisitMut;
 
 /// Why no Rust came out; always a fault of the compiler, never of a spec.
 #[derive(Debug, thiserror::Error)]
@@ -51,8 +49,6 @@ struct Emitter<'a> {
     sources: &'a Sources,
     library: &'a Library,
     scalars: Scalars<'a>,
-    /// By struct, as far as they are written: whether its `load` is given the config.
-    takes_config: RefCell<Vec<bool>>,
 }
 
 /// The module of one family.
@@ -65,41 +61,20 @@ pub fn emit(
     library: &Library,
 ) -> Result<String, EmitError> {
     let scalars = Scalars::new(manifest, layer_types(manifest));
-    let emitter = Emitter {
-        manifest,
-        program,
-        sources: &library.sources,
-        library,
-        scalars,
-        takes_config: RefCell::default(),
-    };
-    laid_out(&manifest.family.name.node, emitter.module())
+    let emitter = Emitter { manifest, program, sources: &library.sources, library, scalars };
+    laid_out(&manifest.family.name.node, emitter.module(), manifest.pinned.is_some())
 }
 
 /// The text of a module as prettyplease lays it out.
-fn laid_out(name: &str, text: String) -> Result<String, EmitError> {
+///
+/// `pinned` for a graph that is for one config alone.
+fn laid_out(name: &str, text: String, pinned: bool) -> Result<String, EmitError> {
     match syn::parse_file(&text) {
         Ok(mut file) => {
-            NoParens.visit_file_mut(&mut file);
-            Ok(spaced(&prettyplease::unparse(&file)))
+            tidy::tidy(&mut file, pinned);
+            Ok(tidy::spaced(&prettyplease::unparse(&file)))
         }
         Err(error) => Err(EmitError { family: name.to_owned(), error: error.to_string(), text }),
-    }
-}
-
-/// Drops parentheses; prettyplease writes those that are needed.
-struct NoParens;
-
-impl VisitMut for NoParens {
-    fn visit_expr_mut(&mut self, expr: &mut syn::Expr) {
-        while let syn::Expr::Paren(paren) = expr {
-            let inner = std::mem::replace(
-                &mut *paren.expr,
-                syn::Expr::Verbatim(proc_macro2::TokenStream::new()),
-            );
-            *expr = inner;
-        }
-        syn::visit_mut::visit_expr_mut(self, expr);
     }
 }
 
@@ -215,42 +190,9 @@ const BOUND: [&str; 10] =
 
 /// A config name as a Rust identifier that means nothing else where a config is read.
 fn ident(name: &str) -> String {
-    let mut out = crate::lower::variable_name(name);
-    if BOUND.contains(&out.as_str()) || crate::lower::is_called(&out) {
+    let mut out = crate::ir::names::variable(name);
+    if BOUND.contains(&out.as_str()) || crate::ir::names::is_called(&out) {
         out.push('_');
-    }
-    out
-}
-
-/// prettyplease writes items without blank lines between them: one goes before each.
-fn spaced(text: &str) -> String {
-    let mut out = String::new();
-    let mut before = "";
-    for line in text.lines() {
-        let starts = |line: &str| {
-            line.starts_with("///")
-                || line.starts_with("#[")
-                || line.starts_with("pub ")
-                || line.starts_with("struct ")
-                || line.starts_with("enum ")
-                || line.starts_with("impl")
-                || line.starts_with("fn ")
-                || line.starts_with("static ")
-                || line.starts_with("use ")
-        };
-        let inner_fn = (line.starts_with("    fn ")
-            || line.starts_with("    pub fn ")
-            || line.starts_with("    ///"))
-            && before == "    }";
-        let attached = before.starts_with("///") || before.starts_with("#[") || before.is_empty();
-        if (starts(line) && !attached && !(before.starts_with("use ") && line.starts_with("use ")))
-            || inner_fn
-        {
-            out.push('\n');
-        }
-        out.push_str(line);
-        out.push('\n');
-        before = line;
     }
     out
 }

@@ -6,10 +6,9 @@ use specc_checkpoint::config::RopeScaling;
 
 use super::Emitter;
 use super::config::rust_type;
-use super::structs::mentions_word;
+use super::tidy::Reads;
 use crate::expr::{Env, Value, eval};
-use crate::ir::ScalarType;
-use crate::lower::scalar_of_config;
+use crate::ir::{ScalarType, scalar_of_config};
 use crate::manifest::{ConfigKey, ConfigType, RopeKey};
 use crate::specialise::Pinned;
 use crate::syntax::ast::Expr;
@@ -17,13 +16,15 @@ use crate::syntax::ast::Expr;
 impl Emitter<'_> {
     /// `graph` is the rest of the module, which says what is needed.
     pub(super) fn pinned_config(&self, pinned: &Pinned, graph: &str) -> String {
+        let read = Reads::of_text(graph);
         let layer_fields: Vec<(String, ScalarType)> = self
             .layer_fields()
             .into_iter()
-            .filter(|(name, _)| graph.contains(&format!("layer.{}", super::ident(name))))
+            .filter(|(name, _)| read.field("layer", &super::ident(name)))
             .collect();
-        let used = |name: &str| mentions_word(graph, &format!("layer.{name}"));
+        let used = |name: &str| read.field("layer", name);
         let layers = self.layers_of(&layer_fields, used("kind"), used("donor"));
+        let of_layers = Reads::of_text(&layers);
         let needed: Vec<&ConfigKey> = self
             .manifest
             .config
@@ -32,7 +33,7 @@ impl Emitter<'_> {
             .filter(|key| matches!(key.ty, ConfigType::Rope | ConfigType::Json))
             .filter(|key| {
                 let name = super::ident(&key.name.node);
-                mentions_word(graph, &format!("cfg.{name}")) || mentions_word(&layers, &name)
+                read.field("cfg", &name) || of_layers.name(&name)
             })
             .collect();
         let mut out = String::new();
@@ -137,7 +138,7 @@ fn rope_literal(
         fields.push(format!("partial: {partial:?}"));
     }
     if scaling != RopeScaling::Default {
-        fields.push(format!("scaling: RopeScaling::{}", lists(&format!("{scaling:?}"))));
+        fields.push(format!("scaling: RopeScaling::{}", scaling_literal(&scaling)));
     }
     if let Some(value) = int(&words.max_positions) {
         fields.push(format!("max_positions: Some({value})"));
@@ -146,7 +147,7 @@ fn rope_literal(
         fields.push(format!("original: Some({value})"));
     }
     if let Some(sections) = &rope.mrope_section {
-        fields.push(format!("mrope_section: Some({})", lists(&format!("{sections:?}"))));
+        fields.push(format!("mrope_section: Some(vec!{sections:?})"));
     }
     if rope.mrope_interleaved {
         fields.push("mrope_interleaved: true".to_owned());
@@ -154,9 +155,48 @@ fn rope_literal(
     format!("RopeConfig {{ {}, ..RopeConfig::default() }}", fields.join(", "))
 }
 
-/// Lists of a debug text as vectors.
-fn lists(text: &str) -> String {
-    text.replace('[', "vec![")
+fn scaling_literal(scaling: &RopeScaling) -> String {
+    match scaling {
+        RopeScaling::Default => "Default".to_owned(),
+        RopeScaling::Linear { factor } => format!("Linear {{ factor: {factor:?} }}"),
+        RopeScaling::Dynamic { factor, alpha, original_max_position_embeddings: original } => {
+            format!(
+                "Dynamic {{ factor: {factor:?}, alpha: {alpha:?}, original_max_position_embeddings: {original:?} }}"
+            )
+        }
+        RopeScaling::Llama3 {
+            factor,
+            low_freq_factor,
+            high_freq_factor,
+            original_max_position_embeddings: original,
+        } => format!(
+            "Llama3 {{ factor: {factor:?}, low_freq_factor: {low_freq_factor:?}, high_freq_factor: {high_freq_factor:?}, original_max_position_embeddings: {original} }}"
+        ),
+        RopeScaling::Yarn {
+            factor,
+            original_max_position_embeddings: original,
+            beta_fast,
+            beta_slow,
+            mscale,
+            mscale_all_dim,
+            attention_factor,
+            truncate,
+        } => format!(
+            "Yarn {{ factor: {factor:?}, original_max_position_embeddings: {original:?}, beta_fast: {beta_fast:?}, beta_slow: {beta_slow:?}, mscale: {mscale:?}, mscale_all_dim: {mscale_all_dim:?}, attention_factor: {attention_factor:?}, truncate: {truncate} }}"
+        ),
+        RopeScaling::LongRope {
+            short_factor,
+            long_factor,
+            original_max_position_embeddings: original,
+            factor,
+            short_mscale,
+            long_mscale,
+            attention_factor,
+        } => format!(
+            "LongRope {{ short_factor: vec!{short_factor:?}, long_factor: vec!{long_factor:?}, original_max_position_embeddings: {original:?}, factor: {factor:?}, short_mscale: {short_mscale:?}, long_mscale: {long_mscale:?}, attention_factor: {attention_factor:?} }}"
+        ),
+        RopeScaling::Proportional { factor } => format!("Proportional {{ factor: {factor:?} }}"),
+    }
 }
 
 /// A raw string that holds the text.

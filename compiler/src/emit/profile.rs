@@ -134,7 +134,7 @@ impl Emitter<'_> {
         let mut fields = String::new();
         let number = |key: &str| {
             let expr = self.section_expr("capabilities", key)?;
-            Some(self.scalars.as_type(expr, &ScalarType::Int, Place::Load))
+            Some(self.scalars.converted(expr, &ScalarType::Int, Place::Load))
         };
         if let (Some(count), Some(chosen)) = (number("experts.count"), number("experts.chosen")) {
             let when = match self.section_expr("capabilities", "experts.when") {
@@ -147,7 +147,7 @@ impl Emitter<'_> {
             );
         }
         if let Some(length) = number("training.max_sequence_length") {
-            let _ = match length.contains("cfg") {
+            let _ = match length.reads_config {
                 true => write!(
                     fields,
                     "training_length: |source| {{ let cfg = Config::read(source)?; Ok({length}) }}, "
@@ -176,11 +176,10 @@ impl Emitter<'_> {
 }
 
 fn fidelity(said: &Fidelity) -> String {
-    // The values are called alike in the runtime.
     format!(
-        "Fidelity {{ tier: FidelityTier::{:?}, oracle: {}, claim: Claim::{:?} }}",
-        said.tier,
+        "Fidelity {{ tier: FidelityTier::{}, oracle: {}, claim: Claim::{} }}",
+        said.tier.rust(),
         option(said.oracle.as_deref()),
-        said.claim
+        said.claim.rust()
     )
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use crate::library::Library;
 use crate::manifest::cache::{
-    CacheLayout, Coding, Condition, Growth, MaxKv, PAGING, Page, ParamKind, Rule, SCHEMES,
+    CacheLayout, Coding, Condition, Growth, MaxKv, PAGING, Page, ParamKind, Reading, Rule, SCHEMES,
     StorageParam, Term, Word, asked,
 };
 
@@ -28,7 +28,7 @@ pub fn storages(library: &Library, names: &[&str]) -> Result<String, super::Emit
         "/// All of them.\npub static ALL: &[&cache::StorageLayout] = &[{}];\n",
         list.join(", ")
     );
-    super::laid_out("storages", out)
+    super::laid_out("storages", out, false)
 }
 
 /// The path by which generated code names a storage.
@@ -42,13 +42,13 @@ pub(super) fn path(library: &Library, name: &str) -> String {
 
 /// `my-cache` as `MY_CACHE`.
 fn constant(name: &str) -> String {
-    crate::lower::variable_name(name).to_uppercase()
+    crate::ir::names::variable(name).to_uppercase()
 }
 
 /// The items of one storage.
 pub(super) fn storage(library: &Library, layout: &CacheLayout) -> String {
     let name = &layout.name.node;
-    let function = crate::lower::variable_name(name).to_lowercase();
+    let function = crate::ir::names::variable(name).to_lowercase();
     let mut out = String::new();
     let doc = sentence(&layout.doc);
     // The same wherever the compiler runs.
@@ -84,11 +84,10 @@ pub(super) fn storage(library: &Library, layout: &CacheLayout) -> String {
         }
         MaxKv::Refuse(why) => format!("cache::MaxKv::Refuse({why:?})"),
     };
-    // The values are called alike in the runtime, here and in the rows.
-    let paged = layout.supports.page.unwrap_or(Page::Never);
+    let paged = layout.supports.page.unwrap_or(Page::Never).rust();
     let _ = write!(
         out,
-        "/// {doc}\n///\n/// {place}\npub static {}: cache::StorageLayout = cache::StorageLayout {{ name: {name:?}, doc: {:?}, signature: {:?}, params: &[{}], states: &[{}], growth: {growth}, max_kv: {max_kv}, paged: cache::Paged::{paged:?}, compose: {function}_compose }};\n",
+        "/// {doc}\n///\n/// {place}\npub static {}: cache::StorageLayout = cache::StorageLayout {{ name: {name:?}, doc: {:?}, signature: {:?}, params: &[{}], states: &[{}], growth: {growth}, max_kv: {max_kv}, paged: cache::Paged::{paged}, compose: {function}_compose }};\n",
         constant(name),
         layout.doc,
         layout.signature,
@@ -152,7 +151,7 @@ fn ring(function: &str, sees: &Rule, limit: &Term) -> String {
 
 /// A parameter as a variable.
 fn local(name: &str) -> String {
-    crate::lower::variable_name(name)
+    crate::ir::names::variable(name)
 }
 
 fn named(name: &str, names: &mut Vec<String>) -> String {
@@ -272,14 +271,14 @@ fn compose(function: &str, layout: &CacheLayout) -> String {
         let choice = match (&row.refuse, &row.store) {
             (Some(why), _) => format!("cache::Choice::Refuse({why:?})"),
             (None, store) => {
-                let coding = store.unwrap_or(Coding::Plain);
-                let read = row.read.map_or("Nothing".to_owned(), |read| format!("{read:?}"));
+                let coding = store.unwrap_or(Coding::Plain).rust();
+                let read = row.read.map_or("Nothing", Reading::rust);
                 let pages = match (layout.paged(), row.pages) {
                     (true, true) => "paging != cache::PagingKind::Off".to_owned(),
                     _ => "false".to_owned(),
                 };
                 format!(
-                    "cache::Choice::Store {{ coding: cache::Coding::{coding:?}, pages: {pages}, read: cache::Reading::{read} }}"
+                    "cache::Choice::Store {{ coding: cache::Coding::{coding}, pages: {pages}, read: cache::Reading::{read} }}"
                 )
             }
         };

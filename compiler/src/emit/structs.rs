@@ -24,13 +24,10 @@ impl Emitter<'_> {
         for field in &item.fields {
             let _ = writeln!(body, "let {} = {};", field.name, self.load_field(field));
         }
-        let takes_config = self.manifest.pinned.is_none() || mentions_word(&body, "cfg");
-        self.takes_config.borrow_mut().push(takes_config);
-        let config = if takes_config { ", cfg: &Config" } else { "" };
         let names: Vec<&str> = item.fields.iter().map(|field| field.name.as_str()).collect();
         let _ = writeln!(
             out,
-            "}}\nimpl {} {{\nfn load(ld: &mut Loader<'_>{config}{}) -> Result<Self> {{\n{body}Ok(Self {{ {} }})\n}}",
+            "}}\nimpl {} {{\nfn load(ld: &mut Loader<'_>, cfg: &Config{}) -> Result<Self> {{\n{body}Ok(Self {{ {} }})\n}}",
             item.name,
             load_params(item),
             names.join(", ")
@@ -39,26 +36,7 @@ impl Emitter<'_> {
             out.push_str(&self.method(item, method));
         }
         out.push_str("}\n");
-        self.rewrite_unused(&out, item)
-    }
-
-    /// `cfg` and `layer` that nothing reads get an underscore.
-    fn rewrite_unused(&self, text: &str, item: &Struct) -> String {
-        let load = text.find("fn load(").unwrap_or(0);
-        let body_start = text[load..].find("{\n").map_or(load, |at| load + at);
-        let end = text[body_start..].find("Ok(Self {").map_or(text.len(), |at| body_start + at);
-        let body = &text[body_start..end];
-        let mut head = text[..body_start].to_owned();
-        if !mentions_word(body, "cfg") {
-            head = head.replacen("cfg: &Config", "_: &Config", usize::from(load > 0) * 8);
-        }
-        if !mentions_word(body, "layer") && item.needs_layer {
-            head = head.replace("layer: &LayerConfig) ->", "_: &LayerConfig) ->");
-        }
-        if !mentions_word(body, "ld") {
-            head = head.replace("ld: &mut Loader", "_: &mut Loader");
-        }
-        head + &text[body_start..]
+        out
     }
 
     /// Enums of choices and structs of rounds, inner ones first.
@@ -198,7 +176,7 @@ impl Emitter<'_> {
 
     fn load_block(&self, id: usize, path: &str, indices: &[String]) -> String {
         let Some(item) = self.program.structs.get(id) else { return String::new() };
-        let mut args = if self.takes_config(id) { "ld, cfg" } else { "ld" }.to_owned();
+        let mut args = "ld, cfg".to_owned();
         if item.needs_layer {
             args.push_str(", layer");
         }
@@ -207,8 +185,6 @@ impl Emitter<'_> {
         }
         if path.is_empty() {
             format!("{}::load({args})?", item.name)
-        } else if args == "ld" {
-            format!("ld.at({}, {}::load)?", self.path_text(path), item.name)
         } else {
             format!("ld.at({}, |ld| {}::load({args}))?", self.path_text(path), item.name)
         }
@@ -228,29 +204,17 @@ impl Emitter<'_> {
         };
         match over {
             Over::Layers => {
-                let bind = if mentions_word(&body, &name) || body.contains(&format!("{{{name}}}")) {
-                    format!("let {name} = layer.index;\n")
-                } else {
-                    String::new()
-                };
                 format!(
-                    "{{ let mut rounds = Vec::with_capacity(cfg.layers.len());\nfor layer in &cfg.layers {{\n{bind}rounds.push({body});\n}}\nrounds }}"
+                    "{{ let mut rounds = Vec::with_capacity(cfg.layers.len());\nfor layer in &cfg.layers {{\nlet {name} = layer.index;\nrounds.push({body});\n}}\nrounds }}"
                 )
             }
             Over::Ints(from, to) => {
                 let range = self.rounds(&from.expr, &to.expr, Place::Load);
-                let used = mentions_word(&body, &name) || body.contains(&format!("{{{name}}}"));
-                let name = if used { name } else { "_".to_owned() };
                 format!(
                     "{{ let mut rounds = Vec::new();\nfor {name} in {range} {{\nrounds.push({body});\n}}\nrounds }}"
                 )
             }
         }
-    }
-
-    /// Whether the `load` of a struct is given the config.
-    pub(super) fn takes_config(&self, id: usize) -> bool {
-        self.takes_config.borrow().get(id).copied().unwrap_or(true)
     }
 
     /// What a loop over numbers of the config goes over.
@@ -297,7 +261,7 @@ impl Emitter<'_> {
             param.and_then(|p| p.ty.as_ref()).map(|t| &t.node),
             Some(ParamType::Optional(_))
         );
-        let ty = param.and_then(|param| param.ty.as_ref()).map(|ty| crate::lower::plain(&ty.node));
+        let ty = param.and_then(|param| param.ty.as_ref()).map(|ty| ty.node.plain());
         if let ExprKind::Str(text) = &arg.expr.kind {
             return self.path_text(text);
         }
@@ -407,9 +371,4 @@ pub(super) fn scalar_type(ty: &ScalarType) -> &'static str {
         },
         _ => "String",
     }
-}
-
-/// Whether a word stands in Rust text.
-pub(super) fn mentions_word(text: &str, word: &str) -> bool {
-    super::unused::places(text, word).next().is_some()
 }

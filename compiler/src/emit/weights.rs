@@ -28,11 +28,7 @@ impl Emitter<'_> {
             let _ = writeln!(body, "map.rules.push({});", self.rule(rule));
         }
         let mutable = if body.is_empty() { "" } else { "mut " };
-        let param = match (&self.manifest.pinned, super::structs::mentions_word(&body, "cfg")) {
-            (Some(_), _) => "",
-            (None, true) => "cfg: &Config",
-            (None, false) => "_: &Config",
-        };
+        let param = if self.manifest.pinned.is_some() { "" } else { "cfg: &Config" };
         format!(
             "/// How the checkpoint's tensors become the graph's.\nfn weight_map({param}) -> Result<WeightMap> {{\nlet {mutable}map = WeightMap::default();\n{body}Ok(map)\n}}\n"
         )
@@ -83,15 +79,11 @@ impl Emitter<'_> {
 
     fn condition(&self, when: Option<&Expr>) -> String {
         let Some(when) = when else { return String::new() };
-        let code = self.scalars.truth(when, Place::Condition);
-        let uses = |word: &str| super::structs::mentions_word(&code, word);
-        let present = if uses("present") { "present" } else { "_" };
-        let m = if uses("m") { "m" } else { "_" };
-        if uses("cfg") {
-            let own = "let cfg = cfg.clone();\n";
-            format!(".when({{ {own} move |{present}, {m}| condition(|| Ok({code})) }})")
-        } else {
-            format!(".when(|{present}, {m}| condition(|| Ok({code})))")
+        let code = self.scalars.decided(when, Place::Condition);
+        let closure = format!("|present, m| condition(|| Ok({code}))");
+        match code.reads_config {
+            true => format!(".when({{ let cfg = cfg.clone();\nmove {closure} }})"),
+            false => format!(".when({closure})"),
         }
     }
 

@@ -1,6 +1,5 @@
 //! Expressions over a config: their values, and what a manifest makes of a real `config.json`.
 
-mod check;
 mod config;
 mod eval;
 mod fold;
@@ -8,7 +7,6 @@ mod functions;
 mod layers;
 mod value;
 
-pub use check::check_manifest;
 pub use config::{ConfigValues, evaluate};
 pub use eval::{Env, EvalError, eval, truth};
 pub use fold::{fold, literal};

@@ -3,11 +3,16 @@
 //! Everything is plain data. Scalars stay expressions over the config ([`crate::syntax::ast::Expr`]
 //! with block parameters already replaced), typed by [`Scalar::ty`].
 
+pub mod names;
 pub mod path;
+mod types;
 
 use crate::shapes::Shape;
 use crate::source::{FileId, Span};
 use crate::syntax::ast::Expr;
+
+pub(crate) use types::integer_or_float;
+pub use types::{declared_scalar, join, scalar_of_config};
 
 /// One family, ready to be emitted or evaluated on a config.
 #[derive(Debug, Clone)]

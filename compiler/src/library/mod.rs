@@ -4,7 +4,6 @@
 mod embedded;
 mod families;
 mod files;
-mod registry;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -195,11 +194,6 @@ impl Library {
     pub fn resolved(&self, family: &str) -> Result<toml::Table, Vec<Diagnostic>> {
         families::resolved(self, family)
     }
-}
-
-/// What must hold among families: one generic one at most, and no two that take one config.
-pub fn check_registry(manifests: &BTreeMap<String, Manifest>) -> Vec<Diagnostic> {
-    registry::registry(manifests)
 }
 
 fn top(file: FileId) -> Span {

@@ -12,12 +12,12 @@ fn every_family_of_the_library_loads() {
     for name in library.families() {
         match library.load_family(name) {
             Ok((manifest, _)) => {
-                diags.extend(crate::expr::check_manifest(&manifest));
+                diags.extend(crate::checks::check_manifest(&manifest));
                 manifests.insert(name.to_owned(), manifest);
             }
             Err(found) => diags.extend(found),
         }
     }
-    diags.extend(check_registry(&manifests));
+    diags.extend(crate::checks::check_registry(&manifests));
     assert_eq!(render::all(&library.sources, &diags, Style::Plain), "");
 }

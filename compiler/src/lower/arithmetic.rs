@@ -3,10 +3,8 @@
 use specc_checkpoint::scalar;
 
 use super::Lowerer;
-use super::functions::integer_or_float;
-use super::types::join;
 use crate::diag::{Code, Diagnostic, one_of};
-use crate::ir::{Scalar, ScalarType};
+use crate::ir::{Scalar, ScalarType, integer_or_float, join};
 use crate::source::Span;
 use crate::syntax::ast::{BinaryOp, Expr, ExprKind, UnaryOp};
 

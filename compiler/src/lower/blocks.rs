@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 
-use super::call::plain;
 use super::frame::Frame;
 use super::sizes::Bound;
 use super::value::{Value, flatten, new_id};
-use super::{Lowerer, MAX_DEPTH, names};
+use super::{Lowerer, MAX_DEPTH};
 use crate::diag::{Code, Diagnostic};
-use crate::ir::{FieldKind, Method, Op, Operand, Scalar, Statement, Struct, StructId, Variable};
+use crate::ir::{
+    FieldKind, Method, Op, Operand, Scalar, Statement, Struct, StructId, Variable, names,
+};
 use crate::shapes::Shape;
 use crate::source::{Span, Spanned};
 use crate::syntax::ast::{Block, Call, Expr, ExprKind, Param, ParamType};
@@ -110,7 +111,7 @@ impl Lowerer<'_> {
         let mut fine = true;
         for param in &block.params {
             let Some(ty) = &param.ty else { continue };
-            let ParamType::Tensor(dims) = plain(&ty.node) else { continue };
+            let ParamType::Tensor(dims) = ty.node.plain() else { continue };
             let Some(Value::Array { shape, .. }) = frame.find(&param.name.node).cloned() else {
                 continue;
             };

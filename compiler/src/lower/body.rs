@@ -1,7 +1,6 @@
 //! Bodies: statements in their order, and the values that a block ends in.
 
 use super::Lowerer;
-use super::call::plain;
 use super::frame::Frame;
 use super::sizes::Bound;
 use super::value::{Value, flatten};
@@ -139,7 +138,7 @@ impl Lowerer<'_> {
         // Names of the parameters' shapes stand for the same sizes in the result.
         for param in &block.params {
             let Some(ty) = &param.ty else { continue };
-            if let ParamType::Tensor(dims) = plain(&ty.node)
+            if let ParamType::Tensor(dims) = ty.node.plain()
                 && let Some(Value::Array { shape, .. }) =
                     frame.scopes.last().and_then(|s| s.get(&param.name.node)).cloned()
             {

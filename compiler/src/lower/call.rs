@@ -195,7 +195,7 @@ impl Lowerer<'_> {
             self.diagnostics.push(error.did_you_mean(word, words.iter().map(String::as_str)));
             return None;
         }
-        if matches!(ty.map(plain), Some(ParamType::Path | ParamType::Str))
+        if matches!(ty.map(ParamType::plain), Some(ParamType::Path | ParamType::Str))
             && let ExprKind::Name(word) = &expr.kind
             && !self.resolves(frame, word)
         {
@@ -209,7 +209,7 @@ impl Lowerer<'_> {
     fn check_kind(&mut self, param: &Param, value: Value, span: Span) -> Option<Value> {
         let Some(declared) = param.ty.as_ref() else { return Some(value) };
         let optional = matches!(declared.node, ParamType::Optional(_));
-        let wanted = plain(&declared.node);
+        let wanted = declared.node.plain();
         let fits = match (&value, wanted) {
             (Value::None, _) => optional,
             (
@@ -285,7 +285,7 @@ impl Lowerer<'_> {
         for (at, (param, arg)) in params.iter().zip(args).enumerate() {
             let Some(arg) = arg else { continue };
             let is_array = matches!(
-                param.ty.as_ref().map(|ty| plain(&ty.node)),
+                param.ty.as_ref().map(|ty| ty.node.plain()),
                 None | Some(ParamType::Tensor(_) | ParamType::AnyTensor)
             );
             let own_hint = hint.filter(|name| {
@@ -310,16 +310,8 @@ fn has_default(param: &Param) -> bool {
         || matches!(param.ty.as_ref().map(|ty| &ty.node), Some(ParamType::Optional(_)))
 }
 
-/// The type without `?`.
-pub fn plain(ty: &ParamType) -> &ParamType {
-    match ty {
-        ParamType::Optional(inner) => plain(inner),
-        other => other,
-    }
-}
-
 fn words_of(ty: Option<&ParamType>) -> Option<&[String]> {
-    match ty.map(plain) {
+    match ty.map(ParamType::plain) {
         Some(ParamType::Words(words)) => Some(words),
         _ => None,
     }

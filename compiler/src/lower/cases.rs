@@ -1,10 +1,10 @@
 //! The cases of a `match`: the conditions of its arms, and whether they leave a value open.
 
+use super::Lowerer;
 use super::choice::Case;
 use super::frame::Frame;
-use super::{Lowerer, names};
 use crate::diag::{Code, Diagnostic};
-use crate::ir::{Scalar, ScalarType};
+use crate::ir::{Scalar, ScalarType, names};
 use crate::source::Span;
 use crate::syntax::ast::{BinaryOp, Expr, ExprKind, MatchArm};
 

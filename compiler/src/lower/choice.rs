@@ -2,12 +2,14 @@
 
 use std::collections::HashMap;
 
+use super::Lowerer;
 use super::frame::Frame;
 use super::merge::{Wanted, changed};
 use super::value::Value;
-use super::{Lowerer, names};
 use crate::diag::Code;
-use crate::ir::{Arm, ArmBody, Field, FieldKind, Home, Operand, Scalar, Statement, Variable};
+use crate::ir::{
+    Arm, ArmBody, Field, FieldKind, Home, Operand, Scalar, Statement, Variable, names,
+};
 use crate::source::Span;
 use crate::syntax::ast::{BinaryOp, Body, Expr, ExprKind};
 

@@ -2,10 +2,9 @@
 
 use super::Lowerer;
 use super::frame::Frame;
-use super::types::join;
 use super::value::Value;
 use crate::diag::{Code, Diagnostic};
-use crate::ir::{Scalar, ScalarType};
+use crate::ir::{Scalar, ScalarType, join};
 use crate::source::{Span, Spanned};
 use crate::syntax::ast::{Expr, ExprKind, UnaryOp};
 

@@ -1,7 +1,6 @@
 //! Extern ops: arguments against their signature, then a call or a module field.
 
 use super::Lowerer;
-use super::call::plain;
 use super::frame::Frame;
 use super::sizes::Bound;
 use super::value::{Value, text_of};
@@ -123,7 +122,7 @@ impl Lowerer<'_> {
         let mut fine = true;
         for (at, param) in ext.params.iter().enumerate() {
             let Some(ty) = &param.ty else { continue };
-            let ParamType::Tensor(dims) = plain(&ty.node) else { continue };
+            let ParamType::Tensor(dims) = ty.node.plain() else { continue };
             let Some(Value::Array { shape, .. }) = frame.find(&param.name.node).cloned() else {
                 continue;
             };

@@ -2,9 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::names;
 use super::value::Value;
-use crate::ir::{Field, FieldKind, FieldRef, Home, PassUse, Scalar, Statement};
+use crate::ir::{Field, FieldKind, FieldRef, Home, PassUse, Scalar, Statement, names};
 use crate::source::Span;
 
 /// One Rust function being written: the statements and fields around the current place.

@@ -5,7 +5,7 @@ use super::frame::Frame;
 use super::value::Value;
 use crate::diag::Code;
 use crate::expr::Function;
-use crate::ir::{Scalar, ScalarType};
+use crate::ir::{Scalar, ScalarType, integer_or_float};
 use crate::source::Span;
 use crate::syntax::ast::{Call, Expr, ExprKind};
 
@@ -112,9 +112,4 @@ impl Lowerer<'_> {
             },
         })
     }
-}
-
-/// The type of a number that keeps its own; json stands for an integer.
-pub(crate) fn integer_or_float(ty: &ScalarType) -> ScalarType {
-    if *ty.plain() == ScalarType::Float { ScalarType::Float } else { ScalarType::Int }
 }

@@ -1,10 +1,10 @@
 //! `for`: over the layers or over numbers, handing arrays from round to round.
 
+use super::Lowerer;
 use super::frame::Frame;
 use super::value::Value;
-use super::{Lowerer, names};
 use crate::diag::{Code, Diagnostic};
-use crate::ir::{Field, FieldKind, Home, Op, Operand, Over, Statement, Variable};
+use crate::ir::{Field, FieldKind, Home, Op, Operand, Over, Statement, Variable, names};
 use crate::shapes::{Shape, show};
 use crate::source::{Span, Spanned};
 use crate::syntax::ast::{Body, Range};

@@ -7,9 +7,9 @@
 //! * `documents`: which blocks, graphs and externs there are; `model`: the family's graphs;
 //! * `blocks`, `body`, `loops`, `choice` (with `cases`, `merge`): what runs in which order;
 //! * `expr`, `operators`, `call`, `externs`, `tensors`, `operands`: expressions over arrays;
-//! * `scalar`, `arithmetic`, `functions`, `types`: expressions over the config;
+//! * `scalar`, `arithmetic`, `functions`: expressions over the config;
 //! * `sizes`, `rules`: shapes against signatures;
-//! * `frame`, `value`, `names`: the state between them.
+//! * `frame`, `value`: the state between them.
 
 mod arithmetic;
 mod blocks;
@@ -26,7 +26,6 @@ mod loops;
 mod merge;
 mod mixers;
 mod model;
-mod names;
 mod operands;
 mod operators;
 mod pinned;
@@ -35,26 +34,20 @@ mod rules;
 mod scalar;
 mod sizes;
 mod tensors;
-mod types;
 mod value;
 mod words;
 
 use std::collections::{HashMap, HashSet};
 
 use crate::diag::{Code, Diagnostic};
-use crate::ir::{Program, Struct, StructId};
+use crate::ir::{Program, Struct, StructId, names};
 use crate::manifest::Manifest;
 use crate::shapes::Facts;
 use crate::source::{FileId, Span, Spanned};
 use crate::syntax::ast::{Block, Dim, Expr, ExprKind, Extern, GraphFile, ParamType};
 use value::Value;
 
-pub use call::plain;
-pub(crate) use functions::integer_or_float;
-pub(crate) use names::is_called;
-pub use names::variable as variable_name;
 pub use scalar::{ManifestScope, manifest_scalar};
-pub use types::{declared_scalar, join, scalar_of_config};
 
 /// Blocks inside blocks deeper than this are refused; real models need fewer than ten.
 const MAX_DEPTH: usize = 64;
@@ -113,7 +106,7 @@ impl Inside {
         let mut inside = Self::default();
         for param in &block.params {
             let Some(ty) = &param.ty else { continue };
-            let ParamType::Tensor(dims) = plain(&ty.node) else { continue };
+            let ParamType::Tensor(dims) = ty.node.plain() else { continue };
             for dim in dims {
                 if let Dim::Expr(Expr { kind: ExprKind::Name(name), .. }) = dim {
                     inside.axes.push(name.clone());

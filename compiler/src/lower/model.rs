@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 
 use super::Lowerer;
-use super::call::plain;
 use super::frame::Frame;
 use super::sizes::Bound;
 use crate::diag::{Code, Diagnostic};
@@ -88,7 +87,7 @@ impl Lowerer<'_> {
                 return None;
             };
             let optional = matches!(ty.node, ParamType::Optional(_));
-            let ParamType::Tensor(dims) = plain(&ty.node) else {
+            let ParamType::Tensor(dims) = ty.node.plain() else {
                 self.error(
                     Code::WrongType,
                     ty.span,

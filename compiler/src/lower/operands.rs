@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 
 use super::Lowerer;
-use super::call::plain;
 use super::frame::Frame;
 use super::value::Value;
 use crate::diag::{Code, Diagnostic};
@@ -123,7 +122,7 @@ impl Lowerer<'_> {
         span: Span,
     ) -> Option<Option<Operand>> {
         let value = scope.get(&param.name.node).cloned().unwrap_or(Value::None);
-        let ty = param.ty.as_ref().map(|ty| plain(&ty.node));
+        let ty = param.ty.as_ref().map(|ty| ty.node.plain());
         let is_array = matches!(ty, None | Some(ParamType::Tensor(_) | ParamType::AnyTensor));
         if ext.class.module && !is_array {
             return Some(None);

@@ -3,10 +3,9 @@
 use super::Lowerer;
 use super::arithmetic::truth;
 use super::frame::Frame;
-use super::types::{join, scalar_of_config};
 use super::value::Value;
 use crate::diag::{Code, Diagnostic};
-use crate::ir::{Scalar, ScalarType};
+use crate::ir::{Scalar, ScalarType, join, scalar_of_config};
 use crate::manifest::Manifest;
 use crate::source::Span;
 use crate::syntax::ast::{Expr, ExprKind};

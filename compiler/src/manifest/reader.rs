@@ -28,6 +28,13 @@ macro_rules! words {
                     $(Self::$value => $word),+
                 }
             }
+
+            /// Its name in Rust, here and in the runtime.
+            pub fn rust(self) -> &'static str {
+                match self {
+                    $(Self::$value => stringify!($value)),+
+                }
+            }
         }
 
         impl std::fmt::Display for $name {

@@ -81,6 +81,16 @@ pub enum ParamType {
     Words(Vec<String>),
 }
 
+impl ParamType {
+    /// The type without `?`.
+    pub fn plain(&self) -> &ParamType {
+        match self {
+            ParamType::Optional(inner) => inner.plain(),
+            other => other,
+        }
+    }
+}
+
 /// One axis of a declared shape.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Dim {

@@ -2,8 +2,7 @@
 
 use super::{Place, Scalars};
 use crate::expr::Function;
-use crate::ir::ScalarType;
-use crate::lower::{declared_scalar, scalar_of_config};
+use crate::ir::{ScalarType, declared_scalar, scalar_of_config};
 use crate::syntax::ast::{BinaryOp, Body0, Expr, ExprKind, UnaryOp};
 
 /// Integers of a config lie within 2^31, and so do indices: [`specc_checkpoint::config::Key`],

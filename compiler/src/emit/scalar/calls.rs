@@ -12,12 +12,19 @@ impl<'a> Scalars<'a> {
             // The lowering refuses other names, and calls of nothing.
             return Typed::simple("None", ScalarType::None);
         };
-        let float = || self.as_type(first, &ScalarType::Float, place);
+        let float = || self.converted(first, &ScalarType::Float, place);
         let text = || match &first.kind {
-            ExprKind::Str(text) => format!("{text:?}"),
-            _ => self.as_type(first, &ScalarType::Str, place),
+            ExprKind::Str(text) => Typed::simple(format!("{text:?}"), ScalarType::Str),
+            _ => self.converted(first, &ScalarType::Str, place),
         };
-        let number = |name: &str| Typed::simple(format!("{name}({})?", float()), ScalarType::Float);
+        let number = |name: &str| {
+            let arg = float();
+            Typed::fallible(format!("{name}({arg})?"), ScalarType::Float).with(&arg)
+        };
+        let stored = |name: &str, ty: ScalarType| {
+            let text = text();
+            Typed::fallible(format!("{name}(present, {text})?"), ty).with(&text)
+        };
         match function {
             Function::Sqrt => number("float_sqrt"),
             Function::Log => number("float_log"),
@@ -28,38 +35,47 @@ impl<'a> Scalars<'a> {
                 let typed = self.typed(first, place);
                 if *typed.ty.plain() == ScalarType::Bool {
                     let flag = self.convert(typed, &ScalarType::Bool, first);
-                    return Typed::simple(
-                        format!("f64::from(u8::from({flag}))"),
-                        ScalarType::Float,
-                    );
+                    let code = format!("f64::from(u8::from({flag}))");
+                    return Typed::simple(code, ScalarType::Float).with(&flag);
                 }
-                Typed::simple(format!("({})", float()), ScalarType::Float)
+                let arg = float();
+                Typed::simple(format!("({arg})"), ScalarType::Float).with(&arg)
             }
-            Function::Bf16 => Typed::simple(format!("bf16({})", float()), ScalarType::Float),
+            Function::Bf16 => {
+                let arg = float();
+                Typed::simple(format!("bf16({arg})"), ScalarType::Float).with(&arg)
+            }
             Function::Abs => self.magnitude(first, place),
             Function::Len => self.length(first, place),
             Function::Min | Function::Max => self.extreme(function.name(), call, place),
-            Function::Has => Typed::simple(format!("ld.has({})", text()), ScalarType::Bool),
-            Function::Any => {
-                Typed::simple(format!("any_stored(present, {})?", text()), ScalarType::Bool)
+            Function::Has => {
+                let text = text();
+                Typed::simple(format!("ld.has({text})"), ScalarType::Bool).with(&text)
             }
+            Function::Any => stored("any_stored", ScalarType::Bool),
             Function::IsList => {
                 let typed = self.typed(first, place);
-                let code = match typed.ty.plain() {
-                    ScalarType::Json => format!("({}).is_array()", typed.code),
-                    ty => matches!(ty, ScalarType::List(_)).to_string(),
-                };
-                Typed::simple(code, ScalarType::Bool)
+                match typed.ty.plain() {
+                    ScalarType::Json => {
+                        Typed::simple(format!("({typed}).is_array()"), ScalarType::Bool)
+                            .with(&typed)
+                    }
+                    ty => {
+                        let list = matches!(ty, ScalarType::List(_));
+                        Typed::literal(list.to_string(), ScalarType::Bool)
+                    }
+                }
             }
-            Function::Count => {
-                Typed::simple(format!("count_stored(present, {})?", text()), ScalarType::Int)
-            }
-            Function::Dtype => {
-                Typed::simple(format!("stored_type(present, {})?", text()), ScalarType::Str)
-            }
+            Function::Count => stored("count_stored", ScalarType::Int),
+            Function::Dtype => stored("stored_type", ScalarType::Str),
             Function::Dim => {
-                let axis = arg(1).map_or_else(|| "-1".to_owned(), |axis| self.int(axis, place));
-                Typed::simple(format!("stored_dim(present, {}, {axis})?", text()), ScalarType::Int)
+                let axis = match arg(1) {
+                    Some(axis) => self.converted(axis, &ScalarType::Int, place),
+                    None => Typed::literal("-1", ScalarType::Int),
+                };
+                let text = text();
+                let code = format!("stored_dim(present, {text}, {axis})?");
+                Typed::fallible(code, ScalarType::Int).with(&text).with(&axis)
             }
         }
     }
@@ -68,45 +84,41 @@ impl<'a> Scalars<'a> {
     fn whole(&self, function: &str, arg: &Expr, place: Place) -> Typed {
         let typed = self.typed(arg, place);
         match typed.ty.plain() {
-            ScalarType::Int => {
-                let simple = typed.simple && typed.ty == ScalarType::Int;
-                let code = self.convert(typed, &ScalarType::Int, arg);
-                let code = if simple { code } else { format!("({code})") };
-                Typed::simple(code, ScalarType::Int)
-            }
+            ScalarType::Int => self.convert(typed, &ScalarType::Int, arg),
             ScalarType::Bool => {
                 let flag = self.convert(typed, &ScalarType::Bool, arg);
-                Typed::simple(format!("i64::from({flag})"), ScalarType::Int)
+                Typed::simple(format!("i64::from({flag})"), ScalarType::Int).with(&flag)
             }
             _ => {
-                let code = self.convert(typed, &ScalarType::Float, arg);
-                Typed::simple(format!("{function}({code})?"), ScalarType::Int)
+                let float = self.convert(typed, &ScalarType::Float, arg);
+                Typed::fallible(format!("{function}({float})?"), ScalarType::Int).with(&float)
             }
         }
     }
 
     fn magnitude(&self, arg: &Expr, place: Place) -> Typed {
         let typed = self.typed(arg, place);
-        let ty = crate::lower::integer_or_float(&typed.ty);
-        let code = self.convert(typed, &ty, arg);
-        let code = match ty == ScalarType::Int && self.bound(arg, place).is_none() {
-            true => format!("int_abs({code})?"),
-            false => format!("({}).abs()", of_type(code, &ty)),
-        };
-        Typed::simple(code, ty)
+        let ty = crate::ir::integer_or_float(&typed.ty);
+        let typed = self.convert(typed, &ty, arg);
+        match ty == ScalarType::Int && self.bound(arg, place).is_none() {
+            true => Typed::fallible(format!("int_abs({typed})?"), ty),
+            false => Typed::simple(format!("({}).abs()", of_type(&typed)), ty),
+        }
+        .with(&typed)
     }
 
     fn length(&self, arg: &Expr, place: Place) -> Typed {
         let typed = self.typed(arg, place);
         let ty = typed.ty.plain().clone();
-        let code = self.convert(typed, &ty, arg);
+        let typed = self.convert(typed, &ty, arg);
         match ty {
             ScalarType::Str => {
-                Typed::compound(format!("{code}.chars().count() as i64"), ScalarType::Int)
+                Typed::compound(format!("{typed}.chars().count() as i64"), ScalarType::Int)
             }
-            ScalarType::Json => Typed::simple(format!("json_len({code})?"), ScalarType::Int),
-            _ => Typed::compound(format!("{code}.len() as i64"), ScalarType::Int),
+            ScalarType::Json => Typed::fallible(format!("json_len({typed})?"), ScalarType::Int),
+            _ => Typed::compound(format!("{typed}.len() as i64"), ScalarType::Int),
         }
+        .with(&typed)
     }
 
     fn extreme(&self, name: &str, call: &Call, place: Place) -> Typed {
@@ -116,37 +128,31 @@ impl<'a> Scalars<'a> {
             && matches!(typed.ty.plain(), ScalarType::List(_))
         {
             let plain = typed.ty.plain().clone();
-            let code = self.convert(typed, &plain, list);
+            let typed = self.convert(typed, &plain, list);
             let label = crate::syntax::print::expr(list);
-            if plain == ScalarType::Json {
-                return Typed::simple(
-                    format!("json_{name}({code}, {label:?})?"),
-                    ScalarType::Float,
-                );
-            }
             // A list written out is an array.
-            let code =
-                if matches!(list.kind, ExprKind::List(_)) { format!("&{code}") } else { code };
+            let sign = if matches!(list.kind, ExprKind::List(_)) { "&" } else { "" };
             let float = matches!(plain, ScalarType::List(inner) if *inner == ScalarType::Float);
             let (kind, ty) =
                 if float { ("float", ScalarType::Float) } else { ("int", ScalarType::Int) };
-            return Typed::simple(format!("{name}_{kind}({code}, {label:?})?"), ty);
+            return Typed::fallible(format!("{name}_{kind}({sign}{typed}, {label:?})?"), ty)
+                .with(&typed);
         }
         let float = args.iter().any(|arg| *self.typed(arg, place).ty.plain() == ScalarType::Float);
         let ty = if float { ScalarType::Float } else { ScalarType::Int };
-        let mut parts =
-            args.iter().map(|arg| format!("({})", of_type(self.as_type(arg, &ty, place), &ty)));
+        let all: Vec<Typed> = args.iter().map(|arg| self.converted(arg, &ty, place)).collect();
+        let mut parts = all.iter().map(|part| format!("({})", of_type(part)));
         let first = parts.next().unwrap_or_default();
         let code = parts.fold(first, |all, part| format!("{all}.{name}{part}"));
-        Typed::simple(code, ty)
+        all.iter().fold(Typed::simple(code, ty), Typed::with)
     }
 }
 
 /// A literal's type must be known before a method of it is called.
-fn of_type(code: String, ty: &ScalarType) -> String {
-    match (code.parse::<f64>().is_ok(), ty) {
-        (true, ScalarType::Float) => format!("{code}_f64"),
-        (true, _) => format!("{code}_i64"),
-        (false, _) => code,
+fn of_type(typed: &Typed) -> String {
+    match (typed.is_literal(), &typed.ty) {
+        (true, ScalarType::Float) => format!("{typed}_f64"),
+        (true, _) => format!("{typed}_i64"),
+        (false, _) => typed.code.clone(),
     }
 }

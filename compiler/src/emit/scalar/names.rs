@@ -1,20 +1,23 @@
 //! Names, entries of lists, lists, and choices between two values.
 
-use super::{Place, Scalars, Typed};
-use crate::ir::ScalarType;
-use crate::lower::scalar_of_config;
+use super::{Form, Place, Scalars, Typed};
+use crate::ir::{ScalarType, scalar_of_config};
 use crate::syntax::ast::{Body0, Expr, ExprKind};
 
 impl<'a> Scalars<'a> {
     pub(super) fn name(&self, name: &str, place: Place) -> Typed {
         let spelled = crate::emit::ident(name);
-        let prefix = if place == Place::Read { "" } else { "cfg." };
+        let (prefix, reads_config) = match place {
+            Place::Read => ("", false),
+            Place::Load | Place::Condition => ("cfg.", true),
+        };
         if name == "model_type" {
-            return Typed::simple(format!("{prefix}model_type.as_str()"), ScalarType::Str);
+            let code = format!("{prefix}model_type.as_str()");
+            return Typed { reads_config, ..Typed::simple(code, ScalarType::Str) };
         }
         let Some(key) = self.manifest.config.iter().find(|key| key.name.node == name) else {
             if place == Place::Condition {
-                return Typed::simple(format!("capture(m, {name:?})?"), ScalarType::Int);
+                return Typed::fallible(format!("capture(m, {name:?})?"), ScalarType::Int);
             }
             return Typed::simple(spelled, ScalarType::Int);
         };
@@ -22,7 +25,10 @@ impl<'a> Scalars<'a> {
         let code = match &ty {
             ScalarType::Str => format!("{prefix}{spelled}.as_str()"),
             ScalarType::List(_) => format!("{prefix}{spelled}.as_slice()"),
-            ScalarType::Rope | ScalarType::Json => format!("&{prefix}{spelled}"),
+            ScalarType::Rope | ScalarType::Json => {
+                let key = Typed::reference(format!("{prefix}{spelled}"), ty);
+                return Typed { reads_config, ..key };
+            }
             ScalarType::Nullable(inner) => match &**inner {
                 ScalarType::Str | ScalarType::List(_) => format!("{prefix}{spelled}.as_deref()"),
                 ScalarType::Rope => format!("{prefix}{spelled}.as_ref()"),
@@ -30,7 +36,7 @@ impl<'a> Scalars<'a> {
             },
             _ => format!("{prefix}{spelled}"),
         };
-        Typed::simple(code, ty)
+        Typed { reads_config, ..Typed::simple(code, ty) }
     }
 
     pub(super) fn layer_value(&self, key: &str) -> Typed {
@@ -46,7 +52,7 @@ impl<'a> Scalars<'a> {
         let code = match &ty {
             ScalarType::Str if key != "kind" => format!("layer.{spelled}.as_str()"),
             ScalarType::List(_) => format!("layer.{spelled}.as_slice()"),
-            ScalarType::Rope => format!("&layer.{spelled}"),
+            ScalarType::Rope => return Typed::reference(format!("layer.{spelled}"), ty),
             ScalarType::Nullable(inner) => match &**inner {
                 ScalarType::Str | ScalarType::List(_) => format!("layer.{spelled}.as_deref()"),
                 ScalarType::Rope => format!("layer.{spelled}.as_ref()"),
@@ -59,37 +65,48 @@ impl<'a> Scalars<'a> {
 
     pub(super) fn index(&self, base: &Expr, index: &Expr, place: Place) -> Typed {
         if let ExprKind::List(items) = &base.kind {
-            let Typed { code: list, ty: ScalarType::List(inner), .. } = self.list(items, place)
-            else {
+            let list = self.list(items, place);
+            let ScalarType::List(inner) = list.ty.clone() else {
                 return Typed::simple("None", ScalarType::None);
             };
             // A list written out holds words as they are, a config owns its own.
-            let index = self.int(index, place);
-            return Typed::compound(format!("*at(&{list}, {index}, \"the list\")?"), *inner);
+            let index = self.converted(index, &ScalarType::Int, place);
+            let found = format!("*at(&{list}, {index}, \"the list\")?");
+            let found = Typed { form: Form::Compound, ..Typed::fallible(found, *inner) };
+            return found.with(&list).with(&index);
         }
         let name = crate::syntax::print::expr(base);
         let list = self.typed(base, place);
         let plain = list.ty.plain().clone();
         let list = self.convert(list, &plain, base);
         if plain == ScalarType::Json && *self.typed(index, place).ty.plain() == ScalarType::Str {
-            let key = self.as_type(index, &ScalarType::Str, place);
-            return Typed::simple(format!("json_key({list}, {key})"), ScalarType::Json);
+            let key = self.converted(index, &ScalarType::Str, place);
+            let found = Typed::simple(format!("json_key({list}, {key})"), ScalarType::Json);
+            return found.with(&list).with(&key);
         }
-        let index = self.int(index, place);
-        match plain {
-            ScalarType::Str => Typed::simple(format!("letter({list}, {index})?"), ScalarType::Str),
+        let index = self.converted(index, &ScalarType::Int, place);
+        let found = match plain {
+            ScalarType::Str => {
+                Typed::fallible(format!("letter({list}, {index})?"), ScalarType::Str)
+            }
             ScalarType::Json => {
-                Typed::simple(format!("json_at({list}, {index})?"), ScalarType::Json)
+                Typed::fallible(format!("json_at({list}, {index})?"), ScalarType::Json)
             }
             ScalarType::List(inner) => {
                 let found = format!("at({list}, {index}, {name:?})?");
                 match *inner {
-                    ScalarType::Str => Typed::simple(format!("{found}.as_str()"), ScalarType::Str),
-                    inner => Typed::compound(format!("*{found}"), inner),
+                    ScalarType::Str => {
+                        Typed::fallible(format!("{found}.as_str()"), ScalarType::Str)
+                    }
+                    inner => {
+                        let found = Typed::fallible(format!("*{found}"), inner);
+                        Typed { form: Form::Compound, ..found }
+                    }
                 }
             }
-            other => Typed::simple(list, other),
-        }
+            _ => return list,
+        };
+        found.with(&list).with(&index)
     }
 
     pub(super) fn list(&self, items: &[Expr], place: Place) -> Typed {
@@ -102,8 +119,10 @@ impl<'a> Scalars<'a> {
                 (_, _) => ty,
             };
         }
-        let items: Vec<String> = items.iter().map(|item| self.as_type(item, &ty, place)).collect();
-        Typed::simple(format!("[{}]", items.join(", ")), ScalarType::List(Box::new(ty)))
+        let items: Vec<Typed> = items.iter().map(|item| self.converted(item, &ty, place)).collect();
+        let codes: Vec<&str> = items.iter().map(|item| item.code.as_str()).collect();
+        let list = Typed::simple(format!("[{}]", codes.join(", ")), ScalarType::List(Box::new(ty)));
+        items.iter().fold(list, Typed::with)
     }
 
     pub(super) fn conditional(
@@ -117,12 +136,17 @@ impl<'a> Scalars<'a> {
         let value = |body: &Body0| body.0.result.as_deref().cloned().unwrap_or(none.clone());
         let (then, otherwise) = (value(then), otherwise.map_or(none.clone(), value));
         let (a, b) = (self.typed(&then, place), self.typed(&otherwise, place));
-        let ty = crate::lower::join(&a.ty, &b.ty);
-        let condition = self.truth(condition, place);
+        let ty = crate::ir::join(&a.ty, &b.ty);
+        let condition = self.decided(condition, place);
         let then = self.convert(a, &ty, &then);
         let otherwise = self.convert(b, &ty, &otherwise);
-        let otherwise =
-            if otherwise.starts_with("if ") { otherwise } else { format!("{{ {otherwise} }}") };
-        Typed::compound(format!("if {condition} {{ {then} }} else {otherwise}"), ty)
+        let last = match otherwise.form {
+            Form::If => otherwise.code.clone(),
+            _ => format!("{{ {otherwise} }}"),
+        };
+        Typed::new(Form::If, format!("if {condition} {{ {then} }} else {last}"), ty)
+            .with(&condition)
+            .with(&then)
+            .with(&otherwise)
     }
 }

@@ -1,6 +1,6 @@
 //! Operators.
 
-use super::{Place, Scalars, Typed};
+use super::{Form, Place, Scalars, Typed};
 use crate::ir::ScalarType;
 use crate::syntax::ast::{BinaryOp, Expr, ExprKind};
 
@@ -10,14 +10,9 @@ impl<'a> Scalars<'a> {
         match op {
             BinaryOp::And | BinaryOp::Or => {
                 let sign = if op == BinaryOp::And { "&&" } else { "||" };
-                let side = |expr: &Expr| {
-                    let code = self.truth(expr, place);
-                    match expr.kind {
-                        ExprKind::Name(_) | ExprKind::Attr(..) | ExprKind::Call(_) => code,
-                        _ => format!("({code})"),
-                    }
-                };
-                Typed::compound(format!("{} {sign} {}", side(left), side(right)), ScalarType::Bool)
+                let (a, b) = (self.decided(left, place), self.decided(right, place));
+                let code = format!("{} {sign} {}", a.wrapped(), b.wrapped());
+                Typed::compound(code, ScalarType::Bool).with(&a).with(&b)
             }
             BinaryOp::Else => self.otherwise(a, left, b, right),
             BinaryOp::Eq | BinaryOp::Ne => self.equality(op, a, left, b, right),
@@ -32,130 +27,140 @@ impl<'a> Scalars<'a> {
                 ScalarType::None => ScalarType::Json,
                 ty => ty.clone(),
             };
-            let json = match a.code.strip_prefix('&') {
-                Some(name) => name.to_owned(),
+            let json = match &a.referent {
+                Some(name) => name.clone(),
                 None => a.wrapped(),
-            };
-            let read = match ty {
-                ScalarType::Int => format!("json_int({})?", a.code),
-                ScalarType::Float => format!("json_float({})?", a.code),
-                ScalarType::Str => format!("json_str({})?", a.code),
-                ScalarType::Bool => format!("json_bool({})?", a.code),
-                _ => a.code.clone(),
             };
             if b.ty == ScalarType::None {
                 return a;
             }
+            let (read, fails) = match ty {
+                ScalarType::Int => (format!("json_int({a})?"), true),
+                ScalarType::Float => (format!("json_float({a})?"), true),
+                ScalarType::Str => (format!("json_str({a})?"), true),
+                ScalarType::Bool => (format!("json_bool({a})?"), true),
+                _ => (a.code.clone(), false),
+            };
             let fallback = self.convert(b, &ty, right);
             let code = format!("if {json}.is_null() {{ {fallback} }} else {{ {read} }}");
-            return Typed::compound(code, ty);
+            let chosen = Typed { fallible: fails, ..Typed::new(Form::If, code, ty) };
+            return chosen.with(&a).with(&fallback);
         }
         let ScalarType::Nullable(inner) = a.ty.clone() else { return a };
         if matches!(b.ty, ScalarType::Nullable(_) | ScalarType::None) {
-            let ty = crate::lower::join(&a.ty, &b.ty);
+            let ty = crate::ir::join(&a.ty, &b.ty);
             let (a, b) = (self.convert(a, &ty, left), self.convert(b, &ty, right));
-            return Typed::simple(format!("({a}).or({b})"), ty);
+            return Typed::simple(format!("({a}).or({b})"), ty).with(&a).with(&b);
         }
-        let ty = crate::lower::join(&inner, &b.ty);
+        let ty = crate::ir::join(&inner, &b.ty);
+        let as_it_is = *inner == ty;
         let taken = self.convert(Typed::simple("value", *inner), &ty, left);
         let fallback = self.convert(b, &ty, right);
-        if taken == "value"
-            && (fallback.parse::<f64>().is_ok() || fallback == "true" || fallback == "false")
-        {
-            return Typed::simple(format!("{}.unwrap_or({fallback})", a.code), ty);
-        }
-        Typed::compound(
-            format!("match {} {{ Some(value) => {taken}, None => {fallback} }}", a.code),
-            ty,
-        )
+        let code = match as_it_is && fallback.is_literal() {
+            true => {
+                return Typed::simple(format!("{}.unwrap_or({fallback})", a.wrapped()), ty)
+                    .with(&a);
+            }
+            false => format!("match {a} {{ Some(value) => {taken}, None => {fallback} }}"),
+        };
+        Typed::compound(code, ty).with(&a).with(&taken).with(&fallback)
     }
 
     fn equality(&self, op: BinaryOp, a: Typed, left: &Expr, b: Typed, right: &Expr) -> Typed {
         let sign = if op == BinaryOp::Eq { "==" } else { "!=" };
-        let none = if op == BinaryOp::Eq { "is_none" } else { "is_some" };
-        let code = match (&a.ty, &b.ty) {
-            (ScalarType::None, ScalarType::None) => (op == BinaryOp::Eq).to_string(),
-            (ScalarType::Nullable(_), ScalarType::None) => format!("{}.{none}()", a.wrapped()),
-            (ScalarType::None, ScalarType::Nullable(_)) => format!("{}.{none}()", b.wrapped()),
+        let bool = ScalarType::Bool;
+        let is_none = |typed: &Typed| {
+            let text = typed.wrapped();
+            match op {
+                BinaryOp::Eq => Typed::simple(format!("{text}.is_none()"), ScalarType::Bool),
+                _ => Typed::simple(format!("{text}.is_some()"), ScalarType::Bool)
+                    .or_else(format!("{text}.is_none()")),
+            }
+        };
+        let not = if op == BinaryOp::Eq { "" } else { "!" };
+        let out = match (&a.ty, &b.ty) {
+            (ScalarType::None, ScalarType::None) => {
+                Typed::literal((op == BinaryOp::Eq).to_string(), bool)
+            }
+            (ScalarType::Nullable(_), ScalarType::None) => is_none(&a),
+            (ScalarType::None, ScalarType::Nullable(_)) => is_none(&b),
             (ScalarType::Json, ScalarType::None) | (ScalarType::None, ScalarType::Json) => {
                 let json = if a.ty == ScalarType::Json { &a } else { &b };
-                let sign = if op == BinaryOp::Eq { "" } else { "!" };
-                format!("{sign}({}).is_null()", json.code)
+                Typed::compound(format!("{not}({json}).is_null()"), bool)
             }
             (ScalarType::Json, _) | (_, ScalarType::Json) => {
                 let json = |typed: &Typed| match typed.ty {
                     ScalarType::Json => typed.code.clone(),
-                    _ => format!("&serde_json::json!({})", typed.code),
+                    _ => format!("&serde_json::json!({typed})"),
                 };
-                let sign = if op == BinaryOp::Eq { "" } else { "!" };
-                format!("{sign}json_is({}, {})", json(&a), json(&b))
+                Typed::compound(format!("{not}json_is({}, {})", json(&a), json(&b)), bool)
             }
-            (_, ScalarType::None) | (ScalarType::None, _) => (op == BinaryOp::Ne).to_string(),
+            (_, ScalarType::None) | (ScalarType::None, _) => {
+                return Typed::literal((op == BinaryOp::Ne).to_string(), bool);
+            }
             _ => {
-                let ty = crate::lower::join(&a.ty, &b.ty);
-                let parts = |typed: Typed, expr: &Expr| {
-                    let simple = typed.simple;
-                    let code = self.convert(typed, &ty, expr);
-                    if simple || code.ends_with(')') { code } else { format!("({code})") }
-                };
-                format!("{} {sign} {}", parts(a, left), parts(b, right))
+                let ty = crate::ir::join(&a.ty, &b.ty);
+                let (a, b) = (self.convert(a, &ty, left), self.convert(b, &ty, right));
+                let code = format!("{} {sign} {}", a.wrapped(), b.wrapped());
+                return Typed::compound(code, bool).with(&a).with(&b);
             }
         };
-        Typed::compound(code, ScalarType::Bool)
+        out.with(&a).with(&b)
     }
 
     fn membership(&self, a: &Typed, left: &Expr, b: Typed, right: &Expr) -> Typed {
         let plain = b.ty.plain().clone();
         let list = self.convert(b, &plain, right);
         // What may fail is settled outside of the closure.
-        let among = |name: &str, one: &str, item: &str| match item.contains('?') {
+        let among = |name: &str, one: &str, item: &Typed| match item.fallible {
             true => {
                 format!("{{ let item = {item}; {list}.iter().any(|{name}| {one} == item) }}")
             }
-            false => format!("{list}.iter().any(|{name}| {one} == {item})"),
+            false => format!("{list}.iter().any(|{name}| {one} == {})", item.wrapped()),
         };
-        let holds = |item: &str, ty: &ScalarType| match (&plain, ty) {
-            (ScalarType::Str, _) => format!("{list}.contains({item})"),
-            (ScalarType::Json, ScalarType::Json) => format!("json_holds({list}, {item})?"),
-            (ScalarType::Json, _) => {
-                format!("json_holds({list}, &serde_json::json!({item}))?")
-            }
-            (_, ScalarType::Json) => {
-                format!("json_holds(&serde_json::json!({list}), {item})?")
-            }
-            (ScalarType::List(inner), _) if **inner == ScalarType::Str => {
-                if matches!(right.kind, ExprKind::List(_)) {
-                    format!("{list}.contains(&{item})")
-                } else {
-                    among("word", "word", item)
+        let holds = |item: &Typed| {
+            let wrapped = item.wrapped();
+            let (code, fails) = match (&plain, &item.ty) {
+                (ScalarType::Str, _) => (format!("{list}.contains({item})"), false),
+                (ScalarType::Json, ScalarType::Json) => {
+                    (format!("json_holds({list}, {item})?"), true)
                 }
-            }
-            (ScalarType::List(inner), ScalarType::Float) if **inner == ScalarType::Int => {
-                among("one", "*one as f64", item)
-            }
-            (ScalarType::List(inner), ScalarType::Int) if **inner == ScalarType::Float => {
-                format!("{list}.contains(&({item} as f64))")
-            }
-            _ => format!("{list}.contains(&({item}))"),
+                (ScalarType::Json, _) => {
+                    (format!("json_holds({list}, &serde_json::json!({item}))?"), true)
+                }
+                (_, ScalarType::Json) => {
+                    (format!("json_holds(&serde_json::json!({list}), {item})?"), true)
+                }
+                (ScalarType::List(inner), _) if **inner == ScalarType::Str => {
+                    if matches!(right.kind, ExprKind::List(_)) {
+                        (format!("{list}.contains(&{wrapped})"), false)
+                    } else {
+                        (among("word", "word", item), false)
+                    }
+                }
+                (ScalarType::List(inner), ScalarType::Float) if **inner == ScalarType::Int => {
+                    (among("one", "*one as f64", item), false)
+                }
+                (ScalarType::List(inner), ScalarType::Int) if **inner == ScalarType::Float => {
+                    (format!("{list}.contains(&({wrapped} as f64))"), false)
+                }
+                _ => (format!("{list}.contains(&({item}))"), false),
+            };
+            let found = Typed { fallible: fails, ..Typed::compound(code, ScalarType::Bool) };
+            found.with(&list).with(item)
         };
-        let code = match (&a.ty, &plain) {
+        match (&a.ty, &plain) {
             // No list holds none.
             (ScalarType::Nullable(inner), ScalarType::List(_)) => {
-                let found = holds("item", inner);
-                format!("match {} {{ Some(item) => {found}, None => false }}", a.code)
+                let found = holds(&Typed::simple("item", (**inner).clone()));
+                let code = format!("match {a} {{ Some(item) => {found}, None => false }}");
+                Typed::compound(code, ScalarType::Bool).with(a).with(&found)
             }
             (ScalarType::Json, ScalarType::Str) => {
-                holds(&self.convert(a.clone(), &ScalarType::Str, left), &ScalarType::Str)
+                holds(&self.convert(a.clone(), &ScalarType::Str, left))
             }
-            _ => {
-                let ty = a.ty.plain().clone();
-                let item = Typed { simple: false, ..a.clone() };
-                let item = self.convert(item, &ty, left);
-                let wrap = !a.simple && ty != ScalarType::Str;
-                holds(&if wrap { format!("({item})") } else { item }, &ty)
-            }
-        };
-        Typed::compound(code, ScalarType::Bool)
+            _ => holds(&self.convert(a.clone(), a.ty.plain(), left)),
+        }
     }
 
     /// The type in which two numbers meet.
@@ -199,40 +204,16 @@ impl<'a> Scalars<'a> {
             (BinaryOp::Pow, _) => "float_pow",
             _ => "",
         };
+        let (a, b) = (self.convert(a, &ty, left), self.convert(b, &ty, right));
         if !checked.is_empty() {
-            let (a, b) = (self.convert(a, &ty, left), self.convert(b, &ty, right));
-            return Typed::simple(format!("{checked}({a}, {b})?"), ty);
+            return Typed::fallible(format!("{checked}({a}, {b})?"), ty).with(&a).with(&b);
         }
-        let side = |typed: Typed, expr: &Expr| {
-            let simple = typed.simple && typed.ty == ty;
-            let code = self.convert(typed, &ty, expr);
-            let literal = matches!(expr.kind, ExprKind::Int(_) | ExprKind::Float(_));
-            if simple || literal { code } else { format!("({code})") }
-        };
-        let (a, b) = (side(a, left), side(b, right));
         let result = match op {
             BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge => ScalarType::Bool,
             _ => ty,
         };
         let (sign, _) = crate::syntax::print::operator(op);
-        Typed::compound(format!("{a} {sign} {b}"), result)
+        let code = format!("{} {sign} {}", a.wrapped(), b.wrapped());
+        Typed::compound(code, result).with(&a).with(&b)
     }
-}
-
-/// The opposite of a condition, as one would write it.
-pub(super) fn negated(code: &str) -> String {
-    let swaps = [
-        (".is_some()", ".is_none()"),
-        (".is_some_and(|value| value != 0)", ".is_none_or(|value| value == 0)"),
-        (".is_some_and(|value| value != 0.0)", ".is_none_or(|value| value == 0.0)"),
-    ];
-    for (is, is_not) in swaps {
-        if let Some(subject) = code.strip_suffix(is)
-            && !subject.contains("&&")
-            && !subject.contains("||")
-        {
-            return format!("{subject}{is_not}");
-        }
-    }
-    format!("!({code})")
 }

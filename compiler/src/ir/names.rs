@@ -166,7 +166,7 @@ const CALLED: &[&str] = &[
 ];
 
 /// Names that no type of a generated module may have, since its code means something else by them.
-pub(super) fn taken() -> impl Iterator<Item = &'static str> {
+pub(crate) fn taken() -> impl Iterator<Item = &'static str> {
     [OWN, PRELUDE, IMPORTED].into_iter().flatten().copied()
 }
 
@@ -176,7 +176,7 @@ pub(crate) fn is_called(name: &str) -> bool {
 }
 
 /// `model.layers.{i}` becomes `layers`; `self_attn.q_proj` becomes `self_attn_q_proj`.
-pub(super) fn field(path: &str) -> String {
+pub(crate) fn field(path: &str) -> String {
     let parts: Vec<&str> = path.split('.').filter(|part| !part.contains('{')).collect();
     let parts = match parts.as_slice() {
         ["model" | "backbone" | "transformer", rest @ ..] if !rest.is_empty() => rest,
@@ -220,7 +220,7 @@ pub fn variable(name: &str) -> String {
 }
 
 /// `gated_delta_net` becomes `GatedDeltaNet`.
-pub(super) fn type_name(name: &str) -> String {
+pub(crate) fn type_name(name: &str) -> String {
     let mut out: String = name
         .split(|letter: char| !letter.is_ascii_alphanumeric())
         .filter(|part| !part.is_empty())

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::ir::{Scalar, ScalarType};
+use super::{Scalar, ScalarType};
 use crate::manifest::{ConfigKey, ConfigType};
 use crate::source::Span;
 use crate::syntax::ast::{Expr, ExprKind};
@@ -75,7 +75,7 @@ impl ScalarType {
         }
     }
 
-    pub(super) fn is_number(&self) -> bool {
+    pub(crate) fn is_number(&self) -> bool {
         matches!(self.plain(), ScalarType::Int | ScalarType::Float | ScalarType::Json)
     }
 }
@@ -146,4 +146,9 @@ pub fn join(a: &ScalarType, b: &ScalarType) -> ScalarType {
         }
         _ => ScalarType::Json,
     }
+}
+
+/// The type of a number that keeps its own; json stands for an integer.
+pub(crate) fn integer_or_float(ty: &ScalarType) -> ScalarType {
+    if *ty.plain() == ScalarType::Float { ScalarType::Float } else { ScalarType::Int }
 }

@@ -8,7 +8,7 @@ use crate::source::{Span, Spanned};
 use crate::syntax::ast::{BinaryOp, Expr, ExprKind};
 
 /// What must hold among the families: at most one generic one, and no two that answer to one type.
-pub(crate) fn registry(manifests: &BTreeMap<String, Manifest>) -> Vec<Diagnostic> {
+pub fn check_registry(manifests: &BTreeMap<String, Manifest>) -> Vec<Diagnostic> {
     let mut diags = Vec::new();
     let mut generic: Option<&Manifest> = None;
     let mut answers: BTreeMap<&str, Vec<(&Manifest, &Spanned<String>)>> = BTreeMap::new();

@@ -1,11 +1,17 @@
 //! All checks of specs: each family, and the set of them.
 
+mod manifest;
+mod registry;
+
 use std::collections::{BTreeMap, HashSet};
 
 use crate::compile::{self, Checked};
 use crate::diag::{Diagnostic, once};
-use crate::library::{Library, check_registry};
+use crate::library::Library;
 use crate::manifest::Manifest;
+
+pub use manifest::check_manifest;
+pub use registry::check_registry;
 
 /// What came of checking families.
 #[derive(Debug, Clone, Default)]

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use specc_checkpoint::map::Pattern;
 
 use crate::diag::{Code, Diagnostic};
-use crate::ir::{Scalar, ScalarType};
-use crate::lower::{ManifestScope, declared_scalar, manifest_scalar};
+use crate::ir::{Scalar, ScalarType, declared_scalar};
+use crate::lower::{ManifestScope, manifest_scalar};
 use crate::manifest::{ConfigKey, LayerKindRule, Manifest};
 use crate::source::{Span, Spanned};
 use crate::syntax::ast::{Expr, ExprKind};
