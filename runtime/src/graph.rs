@@ -8,7 +8,7 @@ use crate::cache::{CacheLayer, CacheSet};
 use crate::capabilities::{GraphDeclaration, GraphRegistration};
 use crate::generate::denoise::DenoisingMethod;
 use crate::gguf::GgufMap;
-use crate::pass::{Padding, Pass, Phase};
+use crate::pass::{KNOWN_TOKENS, Padding, Pass, Phase};
 use crate::profile::{FamilyProfile, Specialization};
 use crate::weights::ModelSource;
 use crate::{Error, Result};
@@ -48,9 +48,6 @@ impl<G: Autoregressive + ?Sized> Autoregressive for Box<G> {
         (**self).logits(hidden)
     }
 }
-
-/// Tokens of one pass over tokens that are decided already.
-pub const KNOWN_TOKENS: i32 = 4;
 
 /// The phases of an autoregressive graph. All of them are needed: a graph that lacks one is no
 /// autoregressive graph.

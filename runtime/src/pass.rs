@@ -45,6 +45,9 @@ impl Phase {
     }
 }
 
+/// Tokens of one pass over tokens that are decided already.
+pub const KNOWN_TOKENS: i32 = 4;
+
 /// Which of two ways a pass computes by; each gives the same values but for rounding. `None` leaves
 /// the choice to the phase, which is what [`Pass::begin`] does.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -3,7 +3,7 @@ use mlx_rs::Array;
 use super::rule::Rule;
 use super::timeline::Timeline;
 use super::window::HOLE;
-use crate::graph::KNOWN_TOKENS;
+use crate::pass::KNOWN_TOKENS;
 use crate::{Result, array, ops};
 
 /// Bytes of the largest mask that outlives its pass.

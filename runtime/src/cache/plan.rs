@@ -14,8 +14,6 @@ use super::window::WindowStore;
 use crate::array::dtype_bytes;
 use crate::backend::Backend;
 use crate::composition::{AffineKernels, Composition, KV_CONFIG, KvScheme, LayerScheme, Start};
-use crate::graph::Autoregressive;
-use crate::pass::{Padding, Pass, Phase};
 use crate::{Array, Dtype, Error, Result};
 
 /// Positions of a tile of the tiled kernel.
@@ -97,35 +95,8 @@ impl CachePlan {
         Self::resolve(layers, &settings, options)
     }
 
-    /// As [`CachePlan::compose`] for a graph whose weights are loaded: one token is passed through
-    /// it without being computed, which tells what each layer stores. Sizes are known then, and a
-    /// layer that cannot be kept as the composition says is refused here.
-    pub fn bind(graph: &dyn Autoregressive, composition: &Composition) -> Result<CachePlan> {
-        let layers = graph.cache_layers();
-        let options = PlanOptions { paging: graph.cache_paging() };
-        let mut plan = Self::compose(layers, composition, options)?;
-        let mut probe = Self::resolve(layers, &Settings::PLAIN, options)?.make();
-        let ids = Array::from_slice(&[0_i32], &[1, 1]);
-        let mut pass = Pass::begin(&mut probe, Phase::Decode, &ids, Padding::default())?;
-        graph.hidden(&mut pass, &ids)?;
-        pass.finish()?;
-        plan.learn(&probe)?;
-        Ok(plan)
-    }
-
-    /// The plan with sizes, once `probe` has passed one token through fresh caches of it.
-    pub(crate) fn probed(
-        mut self,
-        probe: impl FnOnce(&mut CacheSet) -> Result<()>,
-    ) -> Result<Self> {
-        let mut caches = self.make();
-        probe(&mut caches)?;
-        self.learn(&caches)?;
-        Ok(self)
-    }
-
-    /// Takes from plain caches of one token what each layer stores.
-    fn learn(&mut self, probe: &CacheSet) -> Result<()> {
+    /// The plan with sizes: plain caches of one token tell what each layer stores.
+    pub(crate) fn learned(mut self, probe: &CacheSet) -> Result<Self> {
         let sizes = self.layers.iter().zip(probe.layers()).enumerate();
         let sizes =
             sizes.map(|(i, (recipe, layer))| size(i, recipe, layer)).collect::<Result<_>>()?;
@@ -139,7 +110,7 @@ impl CachePlan {
             }
         };
         self.stored = Some(probe.layers().iter().map(shapes).collect());
-        Ok(())
+        Ok(self)
     }
 
     /// What each layer's cache takes; `None` for a plan that was not bound to a graph.

@@ -3,7 +3,7 @@ use std::fmt;
 
 use super::registration::{CompiledDecodeStep, Provided, lacks};
 use super::{EMBEDDINGS_FLAG, GraphCapabilities, GraphDeclaration, MediaInput, declare_graph};
-use crate::cache::{BoundGraph, CacheLayer, StateCodecs};
+use crate::cache::CacheLayer;
 use crate::graph::{Family, LoadedGraph, TextVector, TokenPhases};
 use crate::{Error, Result};
 
@@ -161,9 +161,4 @@ impl DeclaredGraph {
         }
         Ok(())
     }
-}
-
-/// The codecs that save a bound graph's caches beside the default ones; none: the default ones do.
-pub fn state_codecs_of(graph: &BoundGraph) -> Option<&'static StateCodecs> {
-    graph.state_codecs()
 }

@@ -6,10 +6,11 @@ use std::path::Path;
 use specc_checkpoint::config::Unread;
 use specc_text::Tokenizer;
 
+use super::bind::{BoundGraph, bind_graph_caches};
 use super::denoise::{self, DenoisingSettings, Refusal};
 use super::generation::row;
 use super::{Generation, Options, Session};
-use crate::cache::{BoundGraph, CachePlan, bind_graph_caches};
+use crate::cache::CachePlan;
 use crate::capabilities::{GraphCapabilities, declared_graph};
 use crate::composition::{Composition, CompositionRequest, kv_config, resolve_composition};
 use crate::graph::{Family, LoadedGraph, Method, TokenPhases};

@@ -37,6 +37,19 @@ pub struct Identity {
     pub codecs: String,
 }
 
+/// Codecs that save caches. A file names those that wrote it and is read by the same.
+#[derive(Debug, PartialEq, Eq)]
+pub struct StateCodecs {
+    /// Their name in files.
+    pub id: &'static str,
+}
+
+/// What saves every cache that needs no codecs of its own.
+pub static DEFAULT_CODECS: StateCodecs = StateCodecs { id: "default" };
+
+/// What saves latents under a scheme or in pages, and plain ones too.
+pub static LATENT_CODECS: StateCodecs = StateCodecs { id: "latent" };
+
 /// Why a file gives no caches.
 #[derive(Debug, Error)]
 #[error("{}: {what}", file.display())]

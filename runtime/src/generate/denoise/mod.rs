@@ -125,8 +125,10 @@ impl std::fmt::Debug for Denoising<'_> {
 
 /// The caches of a denoising graph: as its layers declare them, whose sizes are known.
 pub(crate) fn plan(graph: &dyn Denoiser) -> Result<CachePlan> {
-    CachePlan::new(graph.cache_layers())?
-        .probed(|caches| passes::read(graph, caches, &[0]).map(drop))
+    let plan = CachePlan::new(graph.cache_layers())?;
+    let mut probe = plan.make();
+    passes::read(graph, &mut probe, &[0])?;
+    plan.learned(&probe)
 }
 
 /// The vocabulary's size, from passes that are not computed.
