@@ -2,7 +2,7 @@
 //!
 //! ```no_run
 //! # fn main() -> specc_runtime::Result<()> {
-//! # let families: &[&'static specc_runtime::graph::Family] = &[];
+//! # let families: &[&'static specc_runtime::Family] = &[];
 //! use specc_runtime::{LoadOptions, Model, Options};
 //!
 //! let model = Model::load(families, "model-folder".as_ref(), LoadOptions::default())?;
@@ -15,9 +15,10 @@
 //! ```
 //!
 //! * [`generate`]: a loaded model, its sessions, the loops over tokens and canvases; [`sample`]: draws from logits;
-//! * [`composition`], [`capabilities`], [`graph`], [`profile`]: what is decided at load, and what a graph can do;
+//! * [`composition`], [`family`], [`capabilities`], [`graph`], [`profile`]: what is decided at load, and what a
+//!   graph can do;
 //! * [`weights`]: from a model folder to arrays, with an audit; [`gguf`]: model folders from GGUF files;
-//! * [`cache`]: what layers remember; [`pass`]: one forward; [`mix`]: the operations that read caches;
+//! * [`cache`]: what layers remember; [`pass`], [`phase`]: one forward, and what it is for; [`mix`]: the operations that read caches;
 //! * [`mod@array`], [`ops`], [`nn`], [`backend`]: arrays, the primitives of graphs, the modules with weights, and what
 //!   differs between devices;
 //! * [`codegen`]: what generated code imports; `cli` (feature): the commands of `specc-run`.
@@ -33,6 +34,7 @@ pub mod cli;
 pub mod codegen;
 pub mod composition;
 mod error;
+pub mod family;
 pub mod generate;
 pub mod gguf;
 pub mod graph;
@@ -40,6 +42,7 @@ pub mod mix;
 pub mod nn;
 pub mod ops;
 pub mod pass;
+pub mod phase;
 pub mod profile;
 pub mod sample;
 #[cfg(test)]
@@ -48,6 +51,7 @@ pub mod weights;
 
 pub use array::{Array, Dtype};
 pub use error::{Error, OtherConfig, Result};
+pub use family::Family;
 pub use generate::{Model, Options};
 pub use specc_text as text;
 pub use weights::LoadOptions;

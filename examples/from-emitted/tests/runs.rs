@@ -6,8 +6,8 @@ use std::process::{Command, Output};
 
 use safetensors::SafeTensors;
 use specc_runtime::Array;
+use specc_runtime::Family;
 use specc_runtime::generate::Model;
-use specc_runtime::graph::Family;
 use specc_runtime::profile::find_family;
 use specc_runtime::weights::{LoadOptions, ModelSource};
 

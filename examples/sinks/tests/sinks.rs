@@ -10,7 +10,7 @@ use specc_runtime::cache::CacheSet;
 use specc_runtime::composition::{CompositionRequest, KvOverride, KvRequest};
 use specc_runtime::generate::Model;
 use specc_runtime::graph::TokenPhases;
-use specc_runtime::pass::Padding;
+use specc_runtime::phase::Padding;
 use specc_runtime::weights::{ModelSource, Synthetic};
 use specc_runtime::{Array, ops};
 

@@ -6,7 +6,7 @@ use super::read::{Read, Source, Stored};
 use super::timeline::Timeline;
 use super::token_reads::whole;
 use super::tokens::{Span, TokenCache};
-use crate::pass::Phase;
+use crate::phase::Phase;
 use crate::{Result, ops};
 
 /// Rows that are rewritten at different times, each a cache of its own.

@@ -10,7 +10,7 @@ use super::planes;
 use super::read::{Read, Source, Stored};
 use super::timeline::Timeline;
 use super::tokens::{Span, Store, TokenCache, Way};
-use crate::pass::Phase;
+use crate::phase::Phase;
 use crate::{Error, Result, ops};
 
 /// Positions that are decoded at a time for several queries.

@@ -13,7 +13,7 @@ use super::rowwise::RowStore;
 use super::rule::Rule;
 use super::timeline::Timeline;
 use super::window::WindowStore;
-use crate::pass::Phase;
+use crate::phase::Phase;
 use crate::{Error, Result};
 
 /// When stored columns are rewritten by other codes: after the append that reaches `start`.

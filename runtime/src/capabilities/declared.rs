@@ -4,7 +4,8 @@ use std::fmt;
 use super::registration::{CompiledDecodeStep, Provided, lacks};
 use super::{EMBEDDINGS_FLAG, GraphCapabilities, GraphDeclaration, MediaInput, declare_graph};
 use crate::cache::CacheLayer;
-use crate::graph::{Family, LoadedGraph, TextVector, TokenPhases};
+use crate::family::{Family, TextVector};
+use crate::graph::{LoadedGraph, TokenPhases};
 use crate::{Error, Result};
 
 /// A graph whose declaration was checked against the operations that it provides.

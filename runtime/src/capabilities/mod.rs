@@ -9,7 +9,7 @@
 //! ```compile_fail,E0046
 //! use specc_runtime::cache::CacheSet;
 //! use specc_runtime::graph::TokenPhases;
-//! use specc_runtime::pass::Padding;
+//! use specc_runtime::phase::Padding;
 //! use specc_runtime::{Array, Result};
 //!
 //! struct Graph;

@@ -9,8 +9,9 @@ use crate::composition::{
     CompositionRequest, KvOverride, KvRequest, PagingRequest, machine_composition,
     resolve_composition,
 };
+use crate::family::TextVector;
 use crate::generate::{bind_graph_caches, compose_graph_caches};
-use crate::graph::{LoadedGraph, TextVector};
+use crate::graph::LoadedGraph;
 use crate::testing::{attention, family};
 use crate::{Array, Result};
 

@@ -6,7 +6,8 @@ use crate::cache::{CachePlan, CacheSet, LATENT_CODECS, LayerSize, PlanOptions, S
 use crate::capabilities::{DeclaredGraph, GraphCapabilities, graph_capabilities_of};
 use crate::composition::{Composition, KvScheme};
 use crate::graph::{Autoregressive, LoadedGraph, Method};
-use crate::pass::{Padding, Pass, Phase};
+use crate::pass::Pass;
+use crate::phase::{Padding, Phase};
 use crate::{Array, Result};
 
 /// A graph with everything that its load decided.

@@ -7,14 +7,14 @@ use specc_text::{Clock, TemplateOptions};
 
 use super::Model;
 use crate::Result;
-use crate::graph::ChatFormat;
+use crate::family::ChatFormat;
 use crate::profile::load_chat_template;
 
 /// From messages to the text of a prompt, by a model's chat template and what its family sets.
 ///
 /// ```no_run
 /// # fn main() -> specc_runtime::Result<()> {
-/// # let families: &[&'static specc_runtime::graph::Family] = &[];
+/// # let families: &[&'static specc_runtime::Family] = &[];
 /// use serde_json::json;
 /// use specc_runtime::{LoadOptions, Model, Options, text::Clock};
 ///

@@ -6,7 +6,7 @@ use specc_text::template::Template;
 use specc_text::{ChatTemplate, Clock, TemplateOptions, ThinkingFormat};
 
 use super::Profile;
-use crate::graph::ChatFormat;
+use crate::family::ChatFormat;
 use crate::{Error, Result};
 
 /// A family's template, for checkpoints that carry none.

@@ -4,7 +4,7 @@ use serde_json::json;
 use specc_checkpoint::config::config_fingerprint;
 
 use super::*;
-use crate::graph::Tier;
+use crate::family::Tier;
 use crate::testing::{family, leak, source};
 
 const SNAPSHOT: &str = "models--acme--tiny/snapshots/0123abc";

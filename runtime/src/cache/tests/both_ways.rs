@@ -9,7 +9,8 @@ use crate::cache::{
     CacheLayer, CachePlan, Growth, PagingKind, PlanOptions, Reading, Rule, SchemeKind, Scores, Slot,
 };
 use crate::composition::KvRequest;
-use crate::pass::{Padding, Pass, Phase};
+use crate::pass::Pass;
+use crate::phase::{Padding, Phase};
 
 const SIZES: Sizes = Sizes { heads: 2, kv_heads: 1, dim: 32 };
 const TOKENS: i32 = 11;

@@ -6,7 +6,8 @@ use super::oracle::Sizes;
 use super::properties::affine;
 use super::scenario::{Layer, Scenario, Step, bits, composition};
 use crate::cache::{CacheLayer, CachePlan, CacheSet, Codes, PlanOptions, Rule, storages};
-use crate::pass::{Padding, Pass, Phase};
+use crate::pass::Pass;
+use crate::phase::{Padding, Phase};
 
 const SIZES: Sizes = Sizes { heads: 2, kv_heads: 1, dim: 32 };
 

@@ -9,7 +9,8 @@ use crate::cache::{
     storages,
 };
 use crate::composition::KvRequest;
-use crate::pass::{Padding, Pass, Phase};
+use crate::pass::Pass;
+use crate::phase::{Padding, Phase};
 
 fn numbers(mask: &Mask) -> Vec<f32> {
     match mask {

@@ -14,7 +14,8 @@ use crate::generate::bind;
 use crate::graph::Autoregressive;
 use crate::mix::LatentAttention;
 use crate::nn::MultiLinear;
-use crate::pass::{Padding, Pass, Phase};
+use crate::pass::Pass;
+use crate::phase::{Padding, Phase};
 use crate::{Error, Result, ops};
 
 const HEADS: i32 = 4;

@@ -7,7 +7,8 @@ use super::scenario::{bits, composition};
 use crate::cache::persist::Identity;
 use crate::cache::{CacheLayer, CachePlan, CacheSet, PlanOptions, Scores, Slot, storages};
 use crate::composition::{Composition, KvRequest};
-use crate::pass::{Padding, Pass, Phase};
+use crate::pass::Pass;
+use crate::phase::{Padding, Phase};
 
 pub fn identity() -> Identity {
     Identity {

@@ -10,7 +10,8 @@ use crate::cache::{
     PlanOptions, Reading, Rule, SchemeKind, Slot, StorageLayout, storages,
 };
 use crate::composition::{CompositionRequest, KvRequest, PagingRequest, resolve_composition};
-use crate::pass::{Padding, Pass, Phase};
+use crate::pass::Pass;
+use crate::phase::{Padding, Phase};
 
 const SMALL: Sizes = Sizes { heads: 4, kv_heads: 2, dim: 4 };
 const GROUPED: Sizes = Sizes { heads: 2, kv_heads: 1, dim: 32 };

@@ -14,7 +14,8 @@ use crate::cache::{
 use crate::composition::{
     CompositionRequest, KvOverride, KvRequest, PagingRequest, TurboBits, resolve_composition,
 };
-use crate::pass::{Padding, Pass, Phase};
+use crate::pass::Pass;
+use crate::phase::{Padding, Phase};
 
 /// One layer under test: what it declares, and what the oracle knows of it.
 #[derive(Debug, Clone)]

@@ -7,7 +7,8 @@ use super::method::Rule;
 use crate::cache::{CachePlan, CacheSet};
 use crate::generate::generation::row;
 use crate::graph::Denoiser;
-use crate::pass::{Padding, Pass, Phase};
+use crate::pass::Pass;
+use crate::phase::{Padding, Phase};
 use crate::{Dtype, Error, Result, ops};
 
 /// The width and the type of a graph's hidden states: those of the signal.
