@@ -7,7 +7,7 @@ use specc_checkpoint::quant::{self, Stored};
 use super::evaluate::Evaluator;
 use super::module::Weight;
 use super::source::{Fill, ModelSource};
-use crate::array::{Quantisation, dequantize, is_float};
+use crate::array::{dequantize, is_float};
 use crate::backend::Policy;
 use crate::{Dtype, Error, Result, ops};
 
@@ -195,7 +195,7 @@ impl<'a> Loader<'a> {
                 weight,
                 scales: take("scales")?.ok_or_else(gone)?,
                 biases: take("biases")?,
-                quantisation: Quantisation::try_from(params)?,
+                quantisation: params,
             }),
         }
     }

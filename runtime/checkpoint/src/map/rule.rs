@@ -180,7 +180,7 @@ pub enum Step {
         value: f64,
     },
     /// Makes a quantised module dense and leaves it so.
-    Dequantize,
+    Dequantise,
     /// Two sources, 8-bit floats `[rows, columns]` and a scale for each block, to one dense
     /// tensor.
     ScaleBlocks {
@@ -304,7 +304,7 @@ impl fmt::Display for Step {
             Step::Cast { dtype } => write!(f, "cast({dtype})"),
             Step::Add { value } => write!(f, "add({value})"),
             Step::Scale { value } => write!(f, "scale({value})"),
-            Step::Dequantize => write!(f, "dequantize"),
+            Step::Dequantise => write!(f, "dequantise"),
             Step::ScaleBlocks { block: [r, c], dtype } => {
                 write!(f, "scale_blocks({r}, {c}, {dtype})")
             }
