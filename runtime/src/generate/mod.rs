@@ -27,4 +27,4 @@ pub use planner::{
 };
 pub use session::Session;
 
-use generation::Held;
+use generation::SessionRef;

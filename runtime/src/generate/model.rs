@@ -186,7 +186,7 @@ impl Model {
     /// # Errors
     /// An empty prompt, an id outside the vocabulary, a setting out of range.
     pub fn generate(&self, prompt: &[u32], options: Options) -> Result<Generation<'_>> {
-        Generation::start(self, super::Held::Own(Box::new(self.session())), prompt, options)
+        Generation::start(self, super::SessionRef::Own(Box::new(self.session())), prompt, options)
     }
 
     /// Generates after a prompt; what the session holds of it is not read again.
@@ -199,7 +199,7 @@ impl Model {
         prompt: &[u32],
         options: Options,
     ) -> Result<Generation<'a>> {
-        Generation::start(self, super::Held::Lent(session), prompt, options)
+        Generation::start(self, super::SessionRef::Lent(session), prompt, options)
     }
 
     /// Checks the ids of a prompt.
