@@ -10,7 +10,7 @@
 //! What a layer remembers is declared: each document of specs/cache is one static of [`storages`].
 //! Three things are kept apart, so that each is written once: where columns lie (one buffer, a
 //! window, pages, rows of their own), how they are written ([`Code`]), and what a query sees of
-//! them ([`Rule`]).
+//! them ([`Sight`]).
 
 mod append;
 mod codec;
@@ -25,16 +25,16 @@ mod planes;
 mod read;
 mod rows;
 mod rowwise;
-mod rule;
 mod set;
+mod sight;
 mod state;
 #[rustfmt::skip]
 pub mod storages;
+mod ring;
 mod timeline;
 mod token_reads;
 mod token_rows;
 mod tokens;
-mod window;
 
 pub use codec::{Code, Codes};
 pub(crate) use kernels::lowest;
@@ -47,8 +47,8 @@ pub use mask::{Mask, MaskPool};
 pub use persist::{DEFAULT_CODECS, Identity, LATENT_CODECS, PersistError, StateCodecs};
 pub use plan::{CachePlan, LayerSize, PlanOptions};
 pub use read::{Read, Scores, Stored};
-pub use rule::{Condition, Rule, Term};
 pub use set::{CacheSet, LayerCache};
+pub use sight::{Condition, Sight, Term};
 pub use state::{Replay, StateCache, StatePart};
 pub use timeline::{Offset, Timeline};
 pub use tokens::{Span, TokenCache};

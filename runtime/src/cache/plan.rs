@@ -6,11 +6,11 @@ use super::kernels::{Kernel, Kernels};
 use super::layer::CacheLayer;
 use super::layout::{Choice, Coding, Growth, MaxKv, Paged, PagingKind, Reading, StorageLayout};
 use super::paged::PagedStore;
-use super::rule::Rule;
+use super::ring::RingStore;
 use super::set::{CacheSet, LayerCache};
+use super::sight::Sight;
 use super::state::StateCache;
 use super::tokens::{Conversion, Kind, Store, TokenCache};
-use super::window::WindowStore;
 use crate::array::dtype_bytes;
 use crate::backend::Backend;
 use crate::composition::{AffineKernels, Composition, KV_CONFIG, KvScheme, LayerScheme, Start};
@@ -60,7 +60,7 @@ enum Recipe {
 #[derive(Debug, Clone, Copy)]
 enum Place {
     Append { step: i32 },
-    Window { step: i32, most: i32 },
+    Ring { step: i32, limit: i32 },
     Pages { block: i32 },
 }
 
@@ -204,7 +204,7 @@ fn check_named(layers: &[CacheLayer], kv: &KvScheme) -> Result<()> {
             let expected = format!("one of the model's {} caches, from 0 on", layers.len());
             return Err(Error::input(what(), expected, layer.to_string()));
         };
-        if matches!(declared.layout().growth, Growth::States | Growth::Nothing) {
+        if matches!(declared.layout().growth, Growth::Replace | Growth::Nothing) {
             let found = format!("{layer}, whose storage is {:?}", declared.storage());
             return Err(Error::input(what(), "a cache that keeps something a token", found));
         }
@@ -250,13 +250,13 @@ fn recipe(
             return Err(Error::Unsupported(why.replace("{device}", settings.device)));
         }
     };
-    let (place, rule) = match layout.growth {
-        Growth::States => return Ok(Recipe::States),
+    let (place, sight) = match layout.growth {
+        Growth::Replace => return Ok(Recipe::States),
         Growth::Nothing => return Ok(Recipe::Nothing),
-        Growth::Append { .. } if pages => (Place::Pages { block: settings.block }, Rule::All),
-        Growth::Append { step } => (Place::Append { step }, Rule::All),
-        Growth::Window { step, visible, most } => {
-            (Place::Window { step, most: most(layer)? }, visible(layer)?)
+        Growth::Append { .. } if pages => (Place::Pages { block: settings.block }, Sight::All),
+        Growth::Append { step } => (Place::Append { step }, Sight::All),
+        Growth::Ring { step, sees, limit } => {
+            (Place::Ring { step, limit: limit(layer)? }, sees(layer)?)
         }
     };
     let target = codes(layout, coding, &scheme);
@@ -275,7 +275,7 @@ fn recipe(
     let kind = Kind {
         layout,
         axis: layout.states.first().map_or(2, |s| s.axis),
-        rule,
+        sight,
         kernels: kernels(layer, &scheme, read, kv4)?,
         deferred: read == Reading::Rotated,
         decode_tile: settings.tile,
@@ -370,7 +370,7 @@ fn size(cache: usize, recipe: &Recipe, probe: &LayerCache) -> Result<LayerSize> 
                 per_token += vectors * code.bytes(width as usize, x.dtype());
             }
             let most = match place {
-                Place::Window { most, .. } => Some(*most),
+                Place::Ring { limit, .. } => Some(*limit),
                 Place::Append { .. } | Place::Pages { .. } => None,
             };
             Ok(LayerSize { per_token, most, fixed: 0 })
@@ -423,8 +423,8 @@ impl Recipe {
                 let axis = kind.axis;
                 let store = match *place {
                     Place::Append { step } => Store::Append(AppendStore::new(axis, step)),
-                    Place::Window { step, most } => {
-                        Store::Window(WindowStore::new(axis, step, kind.rule.clone(), most))
+                    Place::Ring { step, limit } => {
+                        Store::Ring(RingStore::new(axis, step, kind.sight.clone(), limit))
                     }
                     Place::Pages { block } => Store::Paged(PagedStore::new(axis, block)),
                 };

@@ -109,7 +109,7 @@ impl RowStore {
             joined.push(Stored { code: Code::Plain, planes });
         }
         let columns = super::mask::Columns::Run { start: 0, end: time };
-        let mask = masks.mask(&super::rule::Rule::All, &columns, span.line, span.n)?;
+        let mask = masks.mask(&super::sight::Sight::All, &columns, span.line, span.n)?;
         Ok((joined, mask))
     }
 

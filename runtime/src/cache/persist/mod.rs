@@ -57,13 +57,13 @@ pub struct PersistError {
     /// The file.
     pub file: PathBuf,
     /// What is wrong with it.
-    pub what: Trouble,
+    pub what: PersistErrorKind,
 }
 
 /// What is wrong with a file of caches.
 #[derive(Debug, Error)]
 #[non_exhaustive]
-pub enum Trouble {
+pub enum PersistErrorKind {
     /// The operating system refused.
     #[error("{0}")]
     Io(String),
@@ -126,7 +126,7 @@ const ALIGN: u64 = 64;
 const MAX_HEADER: u64 = 64 << 20;
 
 fn io(file: &Path) -> impl Fn(std::io::Error) -> PersistError + '_ {
-    |error| PersistError { file: file.to_owned(), what: Trouble::Io(error.to_string()) }
+    |error| PersistError { file: file.to_owned(), what: PersistErrorKind::Io(error.to_string()) }
 }
 
 fn aligned(at: u64) -> u64 {
