@@ -12,7 +12,7 @@ pub use specc_checkpoint::config::{
     ConfigError, ConfigFile, Key, Presence, Reader as ConfigReader, RopeScaling,
 };
 pub use specc_checkpoint::map::{
-    Asked, DropRule, Match, Pattern, Present, Rule, Step, Target, WeightMap,
+    DropRule, Match, Pattern, Present, Reason, Rule, Step, Target, WeightMap,
 };
 pub use specc_checkpoint::scalar::*;
 

@@ -135,8 +135,8 @@ impl Plan {
 
 impl Plan {
     fn because(&self, tensor: &str) -> Vec<String> {
-        let asked = self.asked.iter().filter(|asked| asked.concerns(tensor));
-        asked.map(|asked| asked.because().to_owned()).collect()
+        let reasons = self.reasons.iter().filter(|reason| reason.concerns(tensor));
+        reasons.map(|reason| reason.because().to_owned()).collect()
     }
 }
 

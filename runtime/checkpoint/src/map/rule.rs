@@ -1,8 +1,8 @@
 use std::fmt;
 
-use super::asked::Asked;
 use super::pattern::{Captures, Pattern, PatternError, Template};
 use super::present::Present;
+use super::reason::Reason;
 use crate::tensors::Dtype;
 
 /// The weight map of a family, see the [module](super).
@@ -15,7 +15,7 @@ pub struct WeightMap {
     /// Applied before the rules and again after them.
     pub drops: Vec<DropRule>,
     /// Why some tensors are needed, for those that are missing.
-    pub asked: Vec<Asked>,
+    pub reasons: Vec<Reason>,
 }
 
 /// A beginning of stored names and what stands for it.
