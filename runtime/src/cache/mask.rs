@@ -1,3 +1,5 @@
+//! Masks of attention, made once for all layers that see alike.
+
 use mlx_rs::Array;
 
 use super::ring::HOLE;

@@ -1,3 +1,5 @@
+//! How the caches of a graph are made, from what its layers declare and a composition.
+
 use std::sync::Arc;
 
 use super::append::AppendStore;

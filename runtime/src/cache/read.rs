@@ -1,3 +1,5 @@
+//! What a layer reads of its cache: keys and values with a mask, or the stored arrays themselves.
+
 use mlx_rs::Array;
 use mlx_rs::fast::{ScaledDotProductAttentionMask, scaled_dot_product_attention};
 use specc_checkpoint::map::QuantParams;

@@ -1,3 +1,5 @@
+//! Columns as long as some query sees them, newer ones in the places of older ones.
+
 use mlx_rs::Array;
 
 use super::planes::{self, Planes};

@@ -1,3 +1,5 @@
+//! Rows that are rewritten at different times, each a cache of its own.
+
 use mlx_rs::Array;
 
 use super::codec::Code;

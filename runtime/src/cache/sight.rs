@@ -1,3 +1,5 @@
+//! What a query sees of what is stored: as a test of two positions and as an array.
+
 use std::sync::Arc;
 
 use mlx_rs::Array;

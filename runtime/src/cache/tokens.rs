@@ -1,3 +1,5 @@
+//! The cache of a layer that stores something of each token: place, codes, and how a pass appends.
+
 use std::sync::Arc;
 
 use mlx_rs::Array;

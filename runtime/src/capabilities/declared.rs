@@ -1,3 +1,5 @@
+//! A graph with its declaration, and what the two provide together.
+
 use std::cell::OnceCell;
 use std::fmt;
 

@@ -1,3 +1,5 @@
+//! A graph in parts that may be missing.
+
 use std::fmt;
 
 use super::Declaration;

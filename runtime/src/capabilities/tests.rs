@@ -1,3 +1,5 @@
+//! Declarations, what binding refuses, and what a bound graph can do.
+
 use std::cell::Cell;
 use std::rc::Rc;
 

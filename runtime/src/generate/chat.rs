@@ -1,3 +1,5 @@
+//! A model's chat: from messages to a prompt, and from its answer to parts.
+
 use std::path::Path;
 
 use serde_json::{Map, Value, json};

@@ -1,3 +1,5 @@
+//! A linear layer, and the product of a row with a dense or packed matrix.
+
 use mlx_rs::Array;
 use mlx_rs::ops as mx;
 use specc_checkpoint::map::QuantParams;

@@ -1,3 +1,5 @@
+//! The families of a program: which one takes a model, and by which profile.
+
 use std::collections::BTreeMap;
 
 use serde::Serialize;

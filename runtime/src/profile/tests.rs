@@ -1,3 +1,5 @@
+//! Profiles of families: what they may say, and which one a folder gets.
+
 use std::collections::BTreeSet;
 
 use serde_json::json;

@@ -1,3 +1,5 @@
+//! What a profile may ask of this engine.
+
 use std::collections::BTreeSet;
 
 use super::{Claim, Fidelity, FidelityTier, Profile, ProfileError, Specialization};

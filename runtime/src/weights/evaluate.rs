@@ -1,3 +1,5 @@
+//! Computes the nodes of a weight plan as arrays.
+
 use std::collections::HashMap;
 use std::sync::Arc;
 

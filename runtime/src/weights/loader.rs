@@ -1,3 +1,5 @@
+//! Gives a graph its weights by name, and tells what was missing or left over.
+
 use std::collections::{BTreeSet, HashMap};
 
 use mlx_rs::Array;

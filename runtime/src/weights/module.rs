@@ -1,3 +1,5 @@
+//! A weight as modules hold it: dense or packed.
+
 use mlx_rs::Array;
 use specc_checkpoint::map::QuantParams;
 

@@ -1,3 +1,5 @@
+//! What a configuration says of quantised modules, in the dialects there are.
+
 use std::collections::HashMap;
 use std::fmt;
 

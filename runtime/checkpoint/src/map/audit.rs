@@ -1,3 +1,5 @@
+//! What a graph took against what a plan offers: missing tensors, and those that nobody explains.
+
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt;
 

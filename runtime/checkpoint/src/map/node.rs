@@ -1,3 +1,5 @@
+//! Values that are computed from stored tensors, as a graph of operations.
+
 use std::fmt;
 use std::sync::Arc;
 

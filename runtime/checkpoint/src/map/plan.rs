@@ -1,3 +1,5 @@
+//! What a weight map gives on a checkpoint: tensors with how they are computed, and what was dropped.
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -1,3 +1,5 @@
+//! Why a graph needs a tensor, for the message when it is missing.
+
 use super::pattern::Pattern;
 use crate::config::{Key, Reader};
 

@@ -1,3 +1,5 @@
+//! Weight maps: rules, their steps and targets, and what is dropped.
+
 use std::fmt;
 
 use super::pattern::{Captures, Pattern, PatternError, Template};

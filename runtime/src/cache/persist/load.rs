@@ -1,3 +1,5 @@
+//! From a file to a set of caches of a plan.
+
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;

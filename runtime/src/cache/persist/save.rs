@@ -1,3 +1,5 @@
+//! From a set of caches to a file.
+
 use std::io::Write;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};

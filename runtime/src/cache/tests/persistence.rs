@@ -1,3 +1,5 @@
+//! Files of caches: what is written is read, and what is wrong is named.
+
 use std::fs;
 use std::path::Path;
 
