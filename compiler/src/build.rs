@@ -143,7 +143,7 @@ impl Build {
             .collect();
         let _ = write!(
             index,
-            "\n/// The families of this crate, in the order they are tried.\npub fn families() -> &'static [&'static specc_runtime::graph::Family] {{\n    static FAMILIES: &[&specc_runtime::graph::Family] = &[{}];\n    FAMILIES\n}}\n",
+            "\n/// The families of this crate, in the order they are tried.\npub fn families() -> &'static [&'static specc_runtime::Family] {{\n    static FAMILIES: &[&specc_runtime::Family] = &[{}];\n    FAMILIES\n}}\n",
             records.join(", ")
         );
         write_changed(&out.join("families.rs"), &index)

@@ -323,7 +323,7 @@ fn a_project_is_started_and_a_crate_is_written() {
     +++ out/src/lib.rs, as it would be written
     @@ -10,1 +10,1 @@
      #[rustfmt::skip]
-     static FAMILIES: &[&specc_runtime::graph::Family] = &[
+     static FAMILIES: &[&specc_runtime::Family] = &[
     -    &theirs::FAMILY,
     +    &my_models::FAMILY,
      ];

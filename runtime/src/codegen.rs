@@ -12,7 +12,7 @@ pub use specc_checkpoint::config::{
     ConfigError, ConfigFile, Key, Presence, Reader as ConfigReader, RopeScaling,
 };
 pub use specc_checkpoint::map::{
-    Asked, DropRule, Match, Pattern, Present, Rule, Step, Target, WeightMap,
+    DropRule, Match, Pattern, Present, Reason, Rule, Step, Target, WeightMap,
 };
 pub use specc_checkpoint::scalar::*;
 
@@ -22,14 +22,13 @@ pub use crate::cache::{self, CacheLayer, Slot};
 pub use crate::capabilities::{
     GraphDeclaration, ORDINARY_VERIFICATION, PrefillDeclaration, SpeculationDeclaration,
 };
+pub use crate::family::{ChatFormat, Family, Pooling, TextVector, Tier};
 pub use crate::generate::denoise::{CanvasSampler, DenoisingMethod, Stopping, Temperature};
 pub use crate::gguf::{GgufMap, GgufTensor, GgufValue};
-pub use crate::graph::{
-    Autoregressive, ChatFormat, Denoiser, Embedder, Family, LoadedGraph, Method, Pooling,
-    TextVector, Tier,
-};
+pub use crate::graph::{Autoregressive, Denoiser, Embedder, LoadedGraph, Method};
 pub use crate::nn::{RopeConfig, RopeSource};
-pub use crate::pass::{Pass, Phase};
+pub use crate::pass::Pass;
+pub use crate::phase::Phase;
 pub use crate::profile::{
     ArtifactProfile, Claim, ExpertCounts, FamilyProfile, Fidelity, FidelityTier, GeneratedProfile,
     GenerationDefaults, MediaTokens, Specialization,

@@ -2,7 +2,7 @@
 //!
 //! ```no_run
 //! # fn main() -> specc_runtime::Result<()> {
-//! # let families: &[&'static specc_runtime::graph::Family] = &[];
+//! # let families: &[&'static specc_runtime::Family] = &[];
 //! use specc_runtime::{LoadOptions, Model, Options};
 //!
 //! let model = Model::load(families, "model-folder".as_ref(), LoadOptions::default())?;
@@ -14,41 +14,57 @@
 //! # }
 //! ```
 //!
+//! What a program needs has its name here, at the root. The modules, for programs first:
+//!
 //! * [`generate`]: a loaded model, its sessions, the loops over tokens and canvases; [`sample`]: draws from logits;
-//! * [`composition`], [`capabilities`], [`graph`], [`profile`]: what is decided at load, and what a graph can do;
+//! * [`composition`], [`family`], [`profile`]: what is decided at load; [`text`]: tokenizers and chat templates;
 //! * [`weights`]: from a model folder to arrays, with an audit; [`gguf`]: model folders from GGUF files;
-//! * [`cache`]: what layers remember; [`pass`]: one forward; [`mix`]: the operations that read caches;
+//! * `cli` (feature): the commands of `specc-run`.
+//!
+//! For generated code and hand-written graphs:
+//!
+//! * [`codegen`]: what generated code imports; [`graph`], [`capabilities`]: what a graph is and can do;
+//! * [`pass`], [`phase`]: one forward, and what it is for; [`cache`]: what layers remember; [`mix`]: the operations
+//!   that read caches;
 //! * [`mod@array`], [`ops`], [`nn`], [`backend`]: arrays, the primitives of graphs, the modules with weights, and what
-//!   differs between devices;
-//! * [`codegen`]: what generated code imports; `cli` (feature): the commands of `specc-run`.
+//!   differs between devices.
 //!
 //! One thread owns MLX: load a model and run it on the same thread.
 
+// For programs.
+#[cfg(feature = "cli")]
+pub mod cli;
+pub mod composition;
+mod error;
+pub mod family;
+pub mod generate;
+pub mod gguf;
+pub mod profile;
+pub mod sample;
+pub mod weights;
+
+// For generated code and hand-written graphs.
 pub mod array;
 pub mod backend;
 pub mod cache;
 pub mod capabilities;
-#[cfg(feature = "cli")]
-pub mod cli;
 pub mod codegen;
-pub mod composition;
-mod error;
-pub mod generate;
-pub mod gguf;
 pub mod graph;
 pub mod mix;
 pub mod nn;
 pub mod ops;
 pub mod pass;
-pub mod profile;
-pub mod sample;
+pub mod phase;
+
 #[cfg(test)]
 mod testing;
-pub mod weights;
 
 pub use array::{Array, Dtype};
+pub use composition::{CompositionRequest, KvRequest};
 pub use error::{Error, OtherConfig, Result};
-pub use generate::{Model, Options};
+pub use family::Family;
+pub use generate::{FinishReason, Generation, Model, Options, Piece, Session};
+pub use sample::{Penalties, Sampling};
 pub use specc_text as text;
 pub use weights::LoadOptions;
 

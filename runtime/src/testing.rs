@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use crate::cache::{CacheLayer, Scores, Slot};
 use crate::capabilities::{Declaration, Forward, GraphDeclaration, GraphRegistration};
-use crate::graph::{ChatFormat, Family, LoadedGraph, Method, Tier};
+use crate::family::{ChatFormat, Family, Tier};
+use crate::graph::{LoadedGraph, Method};
 use crate::pass::Pass;
 use crate::profile::FamilyProfile;
 use crate::weights::{ModelSource, Synthetic};

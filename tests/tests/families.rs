@@ -7,9 +7,10 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use specc_families::families;
+use specc_runtime::Family;
 use specc_runtime::capabilities::{GraphDeclaration, ORDINARY_VERIFICATION};
 use specc_runtime::generate::Model;
-use specc_runtime::graph::{Family, Method};
+use specc_runtime::graph::Method;
 use specc_runtime::profile::{
     Profile, Registry, engine_capabilities, load_model_chat_template, validate_profile,
 };

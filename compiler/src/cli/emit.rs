@@ -130,7 +130,7 @@ fn lib(about: &str, modules: &[String]) -> String {
     let records: String =
         modules.iter().map(|module| format!("    &{module}::FAMILY,\n")).collect();
     out.push_str(&format!(
-        "\n#[rustfmt::skip]\nstatic FAMILIES: &[&specc_runtime::graph::Family] = &[\n{records}];\n\n/// The families of this crate, in the order they are tried.\npub fn families() -> &'static [&'static specc_runtime::graph::Family] {{\n    FAMILIES\n}}\n"
+        "\n#[rustfmt::skip]\nstatic FAMILIES: &[&specc_runtime::Family] = &[\n{records}];\n\n/// The families of this crate, in the order they are tried.\npub fn families() -> &'static [&'static specc_runtime::Family] {{\n    FAMILIES\n}}\n"
     ));
     out
 }

@@ -54,7 +54,7 @@ impl Emitter<'_> {
             // Writing to a String cannot fail.
             let _ = writeln!(
                 rows,
-                "Asked::new(&[{}], ({:?}, {}), &[{}], &r),",
+                "Reason::new(&[{}], ({:?}, {}), &[{}], &r),",
                 list(&group.tensors),
                 group.condition,
                 group.holds,
@@ -62,7 +62,7 @@ impl Emitter<'_> {
             );
         }
         Some(format!(
-            "/// Why some tensors are needed, should one of them be missing.\nfn asked(source: &ModelSource) -> Vec<Asked> {{\nlet r = source.reader(&[{}]);\nVec::from([\n{rows}])\n}}\n",
+            "/// Why some tensors are needed, should one of them be missing.\nfn reasons(source: &ModelSource) -> Vec<Reason> {{\nlet r = source.reader(&[{}]);\nVec::from([\n{rows}])\n}}\n",
             list(&self.manifest.roots)
         ))
     }

@@ -64,7 +64,7 @@ impl Emitter<'_> {
             Some(asked) => {
                 out.push_str(&asked);
                 format!(
-                    "let map = WeightMap {{ asked: asked(source), ..{map} }};\nlet mut ld = source.loader(&map)?;\n"
+                    "let map = WeightMap {{ reasons: reasons(source), ..{map} }};\nlet mut ld = source.loader(&map)?;\n"
                 )
             }
             None => format!("let mut ld = source.loader(&{map})?;\n"),

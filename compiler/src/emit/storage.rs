@@ -1,4 +1,4 @@
-//! Cache layouts as Rust: a static for each storage, what its queries see as a rule, and its rows
+//! Cache layouts as Rust: a static for each storage, what its queries see, and its rows
 //! of the composition table as one exhaustive match.
 
 use std::fmt::Write as _;
@@ -70,10 +70,10 @@ pub(super) fn storage(library: &Library, layout: &CacheLayout) -> String {
         Growth::Ring { sees, limit, step } => {
             functions.push_str(&ring(&function, sees, limit));
             format!(
-                "cache::Growth::Window {{ step: {step}, visible: {function}_visible, most: {function}_most }}"
+                "cache::Growth::Ring {{ step: {step}, sees: {function}_sees, limit: {function}_limit }}"
             )
         }
-        Growth::Replace => "cache::Growth::States".to_owned(),
+        Growth::Replace => "cache::Growth::Replace".to_owned(),
         Growth::Nothing => "cache::Growth::Nothing".to_owned(),
     };
     let max_kv = match &layout.max_kv {
@@ -130,20 +130,20 @@ fn param(param: &StorageParam) -> String {
 /// What queries see, and how much is kept for them.
 fn ring(function: &str, sees: &Rule, limit: &Term) -> String {
     let mut seen = Vec::new();
-    let rule = match sees {
-        Rule::Window(n) => format!("cache::Rule::Window({})", length(n, &mut seen)),
-        Rule::Chunk(n) => format!("cache::Rule::Chunk({})", length(n, &mut seen)),
+    let sight = match sees {
+        Rule::Window(n) => format!("cache::Sight::Window({})", length(n, &mut seen)),
+        Rule::Chunk(n) => format!("cache::Sight::Chunk({})", length(n, &mut seen)),
         Rule::Where(one) => {
-            format!("cache::Rule::Where(std::sync::Arc::new({}))", condition(one, &mut seen))
+            format!("cache::Sight::Where(std::sync::Arc::new({}))", condition(one, &mut seen))
         }
     };
     let mut kept = Vec::new();
-    let most = length(limit, &mut kept);
+    let limit = length(limit, &mut kept);
     let lets = |names: &[String]| -> String {
         names.iter().map(|name| format!("let {} = layer.length({name:?})?;", local(name))).collect()
     };
     format!(
-        "fn {function}_visible(layer: &cache::CacheLayer) -> Result<cache::Rule> {{ {}Ok({rule}) }}\nfn {function}_most(layer: &cache::CacheLayer) -> Result<i32> {{ {}Ok({most}) }}\n",
+        "fn {function}_sees(layer: &cache::CacheLayer) -> Result<cache::Sight> {{ {}Ok({sight}) }}\nfn {function}_limit(layer: &cache::CacheLayer) -> Result<i32> {{ {}Ok({limit}) }}\n",
         lets(&seen),
         lets(&kept),
     )

@@ -123,7 +123,7 @@ impl Emitter<'_> {
             Step::Cast(dtype) => format!("Step::Cast {{ dtype: dtype({:?})? }}", dtype.name()),
             Step::Add(value) => format!("Step::Add {{ value: {} }}", float(value)),
             Step::Scale(value) => format!("Step::Scale {{ value: {} }}", float(value)),
-            Step::Dequantise => "Step::Dequantize".to_owned(),
+            Step::Dequantise => "Step::Dequantise".to_owned(),
             Step::ScaleBlocks { block: [rows, columns], dtype } => format!(
                 "Step::ScaleBlocks {{ block: [{rows}, {columns}], dtype: dtype({:?})? }}",
                 dtype.name()

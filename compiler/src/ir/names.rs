@@ -51,7 +51,6 @@ const PRELUDE: &[&str] = &[
 const IMPORTED: &[&str] = &[
     "Array",
     "ArtifactProfile",
-    "Asked",
     "Autoregressive",
     "CacheLayer",
     "CanvasSampler",
@@ -93,6 +92,7 @@ const IMPORTED: &[&str] = &[
     "PrefillDeclaration",
     "Presence",
     "Present",
+    "Reason",
     "RopeConfig",
     "RopeScaling",
     "RopeSource",

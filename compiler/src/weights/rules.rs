@@ -119,7 +119,7 @@ fn rule(
             Step::Cast(dtype) => map::Step::Cast { dtype: *dtype },
             Step::Add(value) => map::Step::Add { value: float(value)? },
             Step::Scale(value) => map::Step::Scale { value: float(value)? },
-            Step::Dequantise => map::Step::Dequantize,
+            Step::Dequantise => map::Step::Dequantise,
             Step::ScaleBlocks { block: [rows, columns], dtype } => map::Step::ScaleBlocks {
                 block: [
                     usize::try_from(*rows).unwrap_or(1),

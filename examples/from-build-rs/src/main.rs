@@ -4,8 +4,7 @@ use std::error::Error;
 use std::path::Path;
 use std::process::ExitCode;
 
-use specc_runtime::generate::{Model, Options};
-use specc_runtime::weights::LoadOptions;
+use specc_runtime::{LoadOptions, Model, Options};
 
 mod compiled {
     include!(concat!(env!("OUT_DIR"), "/families.rs"));

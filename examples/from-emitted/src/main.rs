@@ -6,8 +6,7 @@ use std::error::Error;
 use std::path::Path;
 use std::process::ExitCode;
 
-use specc_runtime::generate::{Model, Options};
-use specc_runtime::weights::LoadOptions;
+use specc_runtime::{LoadOptions, Model, Options};
 
 fn main() -> ExitCode {
     match run() {

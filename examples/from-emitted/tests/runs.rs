@@ -5,11 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use safetensors::SafeTensors;
-use specc_runtime::Array;
-use specc_runtime::generate::Model;
-use specc_runtime::graph::Family;
 use specc_runtime::profile::find_family;
-use specc_runtime::weights::{LoadOptions, ModelSource};
+use specc_runtime::weights::ModelSource;
+use specc_runtime::{Array, Family, LoadOptions, Model};
 
 fn case(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/parity").join(name)

@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 
 use mlx_rs::Array;
 use safetensors::SafeTensors;
-use specc_runtime::generate::Model;
-use specc_runtime::weights::LoadOptions;
+use specc_runtime::{LoadOptions, Model};
 
 fn case() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/parity/llama")

@@ -5,14 +5,12 @@
 
 use std::path::Path;
 
-use specc_runtime::array::Dtype;
 use specc_runtime::cache::CacheSet;
-use specc_runtime::composition::{CompositionRequest, KvOverride, KvRequest};
-use specc_runtime::generate::Model;
+use specc_runtime::composition::KvOverride;
 use specc_runtime::graph::TokenPhases;
-use specc_runtime::pass::Padding;
+use specc_runtime::phase::Padding;
 use specc_runtime::weights::{ModelSource, Synthetic};
-use specc_runtime::{Array, ops};
+use specc_runtime::{Array, CompositionRequest, Dtype, KvRequest, Model, ops};
 
 const CONFIG: &str = r#"{
     "model_type": "sinks_llama", "hidden_size": 64, "num_hidden_layers": 3,

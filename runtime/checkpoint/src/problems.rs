@@ -1,3 +1,5 @@
+//! Several errors told at once, and the nearest of known names.
+
 use std::error::Error;
 use std::fmt;
 use std::ops::Deref;

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use crate::config::{Mode, Override, QuantizationConfig};
+use crate::config::{Override, QuantMode, QuantizationConfig};
 use crate::map::{Derived, Plan, QuantParams};
 use crate::tensors::Dtype;
 
@@ -68,12 +68,12 @@ pub fn module(
         Err(QuantError::Wrong { tensor, expected, found })
     };
     match (params.mode, biases) {
-        (Mode::Affine, Some(biases)) => {
+        (QuantMode::Affine, Some(biases)) => {
             if describe(biases) != describe(scales) {
                 return wrong(name("biases"), describe(scales), describe(biases));
             }
         }
-        (Mode::Affine, None) => {
+        (QuantMode::Affine, None) => {
             let reason = format!("{:?} holds {}", name("scales"), describe(scales));
             return Err(QuantError::Missing { tensor: name("biases"), reason });
         }
@@ -169,12 +169,12 @@ fn packed(
     let group_size = width / groups;
     let bits = words.checked_mul(32).filter(|b| b % width == 0).map_or(0, |b| b / width);
     let modes = if scales.node.dtype == Dtype::U8 {
-        Mode::ALL.into_iter().find(|m| {
+        QuantMode::ALL.into_iter().find(|m| {
             m.fixed().is_some_and(|(b, g)| (b as usize, g as usize) == (bits, group_size))
         })
     } else if scales.node.dtype.is_float() {
         let known = matches!(bits, 2 | 3 | 4 | 5 | 6 | 8) && matches!(group_size, 32 | 64 | 128);
-        known.then_some(Mode::Affine)
+        known.then_some(QuantMode::Affine)
     } else {
         return wrong(scales_name, "scales of floats or U8".into(), describe(scales));
     };

@@ -11,54 +11,10 @@ use std::sync::Once;
 
 use mlx_rs::{Array, Dtype, Stream};
 use mlx_sys as sys;
+use specc_checkpoint::config::QuantMode;
+use specc_checkpoint::map::QuantParams;
 
 use crate::{Error, Result};
-
-/// How groups of quantised numbers are written.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize, serde::Deserialize,
-)]
-#[serde(rename_all = "lowercase")]
-pub enum QuantMode {
-    /// `scale * q + bias` per group.
-    #[default]
-    Affine,
-    /// 4-bit floats in groups of 32 with an 8-bit power of two as scale.
-    Mxfp4,
-    /// 8-bit floats in groups of 32 with an 8-bit power of two as scale.
-    Mxfp8,
-    /// 4-bit floats in groups of 16 with an 8-bit float as scale.
-    Nvfp4,
-}
-
-impl QuantMode {
-    fn name(self) -> &'static CStr {
-        match self {
-            QuantMode::Affine => c"affine",
-            QuantMode::Mxfp4 => c"mxfp4",
-            QuantMode::Mxfp8 => c"mxfp8",
-            QuantMode::Nvfp4 => c"nvfp4",
-        }
-    }
-}
-
-/// Bits, group and mode of a quantised array; groups run along the last axis.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
-pub struct Quantisation {
-    /// Bits of a number.
-    pub bits: i32,
-    /// Numbers that share a scale.
-    pub group_size: i32,
-    /// How they are written.
-    pub mode: QuantMode,
-}
-
-impl Quantisation {
-    /// Affine quantisation.
-    pub const fn affine(bits: i32, group_size: i32) -> Self {
-        Quantisation { bits, group_size, mode: QuantMode::Affine }
-    }
-}
 
 thread_local! {
     static MESSAGE: RefCell<Option<String>> = const { RefCell::new(None) };
@@ -110,7 +66,9 @@ fn handle(array: Option<&Array>) -> sys::mlx_array {
     array.map_or_else(|| unsafe { sys::mlx_array_new() }, Array::as_ptr)
 }
 
-fn some_int(value: i32) -> sys::mlx_optional_int {
+/// Bits or a group size; what does not fit is nothing that MLX takes either.
+fn number(value: u32) -> sys::mlx_optional_int {
+    let value = i32::try_from(value).unwrap_or(i32::MAX);
     sys::mlx_optional_int { value, has_value: true }
 }
 
@@ -166,8 +124,18 @@ pub fn slice_update(x: Array, update: &Array, start: &[i32], stop: &[i32]) -> Re
     })
 }
 
+/// MLX's name of a mode.
+fn mode(mode: QuantMode) -> &'static CStr {
+    match mode {
+        QuantMode::Affine => c"affine",
+        QuantMode::Mxfp4 => c"mxfp4",
+        QuantMode::Mxfp8 => c"mxfp8",
+        QuantMode::Nvfp4 => c"nvfp4",
+    }
+}
+
 /// Quantises along the last axis: weight, scales and, for the affine mode, biases.
-pub fn quantize(x: &Array, q: Quantisation) -> Result<(Array, Array, Option<Array>)> {
+pub fn quantize(x: &Array, q: QuantParams) -> Result<(Array, Array, Option<Array>)> {
     watch_errors();
     let stream = Stream::thread_local_or_default();
     // SAFETY: an empty vector of our own, freed below.
@@ -177,9 +145,9 @@ pub fn quantize(x: &Array, q: Quantisation) -> Result<(Array, Array, Option<Arra
         sys::mlx_quantize(
             &mut out,
             x.as_ptr(),
-            some_int(q.group_size),
-            some_int(q.bits),
-            q.mode.name().as_ptr(),
+            number(q.group_size),
+            number(q.bits),
+            mode(q.mode).as_ptr(),
             handle(None),
             stream.as_ptr(),
         )
@@ -212,7 +180,7 @@ pub fn dequantize(
     weight: &Array,
     scales: &Array,
     biases: Option<&Array>,
-    q: Quantisation,
+    q: QuantParams,
     dtype: Option<Dtype>,
 ) -> Result<Array> {
     let dtype = sys::mlx_optional_dtype {
@@ -227,9 +195,9 @@ pub fn dequantize(
                 weight.as_ptr(),
                 scales.as_ptr(),
                 handle(biases),
-                some_int(q.group_size),
-                some_int(q.bits),
-                q.mode.name().as_ptr(),
+                number(q.group_size),
+                number(q.bits),
+                mode(q.mode).as_ptr(),
                 handle(None),
                 dtype,
                 stream,
@@ -245,7 +213,7 @@ pub fn quantized_matmul(
     scales: &Array,
     biases: Option<&Array>,
     transpose: bool,
-    q: Quantisation,
+    q: QuantParams,
 ) -> Result<Array> {
     call(|out, stream| {
         // SAFETY: see the module.
@@ -257,9 +225,9 @@ pub fn quantized_matmul(
                 scales.as_ptr(),
                 handle(biases),
                 transpose,
-                some_int(q.group_size),
-                some_int(q.bits),
-                q.mode.name().as_ptr(),
+                number(q.group_size),
+                number(q.bits),
+                mode(q.mode).as_ptr(),
                 stream,
             )
         }
@@ -274,7 +242,7 @@ pub fn gather_qmm(
     biases: Option<&Array>,
     rhs_indices: &Array,
     sorted: bool,
-    q: Quantisation,
+    q: QuantParams,
 ) -> Result<Array> {
     call(|out, stream| {
         // SAFETY: see the module.
@@ -288,9 +256,9 @@ pub fn gather_qmm(
                 handle(None),
                 rhs_indices.as_ptr(),
                 true,
-                some_int(q.group_size),
-                some_int(q.bits),
-                q.mode.name().as_ptr(),
+                number(q.group_size),
+                number(q.bits),
+                mode(q.mode).as_ptr(),
                 sorted,
                 stream,
             )

@@ -1,3 +1,5 @@
+//! All columns in one buffer, which grows by whole steps.
+
 use mlx_rs::Array;
 
 use super::planes::{self, Planes};

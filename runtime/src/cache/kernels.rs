@@ -1,11 +1,12 @@
 //! Attention in plain operations: the definition that fast kernels are measured against.
 
 use mlx_rs::{Array, Dtype};
+use specc_checkpoint::map::QuantParams;
 
 use super::codec::Code;
 use super::mask::{Mask, MaskPool};
 use super::read::{Scores, Source};
-use crate::array::{Quantisation, quantized_matmul, scalar};
+use crate::array::{quantized_matmul, scalar};
 use crate::backend::Backend;
 use crate::ops::{self, shape4};
 use crate::{Error, Result, array};
@@ -50,7 +51,7 @@ pub(crate) fn lowest(dtype: Dtype) -> f32 {
 /// Keys and values that products can be taken with, cut to a range of positions.
 pub(super) enum Operand<'a> {
     Plain(&'a Array),
-    Affine(&'a [Array; 3], Quantisation),
+    Affine(&'a [Array; 3], QuantParams),
     /// Decoded as far as they are read; values of the turbo code stay rotated if so.
     Coded(&'a [Array], Code, bool),
 }
@@ -116,7 +117,7 @@ fn plain(x: &Array, y: &Array, transpose: bool) -> Result<Array> {
 fn by_head(
     x: &Array,
     planes: &[Array; 3],
-    q: Quantisation,
+    q: QuantParams,
     transpose: bool,
     range: (i32, i32),
 ) -> Result<Array> {
@@ -232,7 +233,7 @@ pub(super) fn attend(
 /// Attends key head by key head of each row, one after the other: scores of one at a time.
 fn apart(
     (keys, values): (&[Array; 3], &[Array; 3]),
-    quantisation: [Quantisation; 2],
+    quantisation: [QuantParams; 2],
     mask: &Mask,
     kernel: Kernel,
     masks: &mut MaskPool,

@@ -1,3 +1,5 @@
+//! A layer's declaration: its storage with parameters, and the slot by which it is found.
+
 use std::fmt;
 
 use super::layout::{ParamDefault, ParamKind, StorageLayout};

@@ -1,7 +1,7 @@
 //! What a storage declares: one document of specs/cache, compiled.
 
 use super::layer::CacheLayer;
-use super::rule::Rule;
+use super::sight::Sight;
 use crate::Result;
 pub use crate::composition::{PagingKind, SchemeKind};
 
@@ -87,16 +87,16 @@ pub enum Growth {
         step: i32,
     },
     /// Tokens as long as some query sees them.
-    Window {
-        /// Columns by which the buffer grows until it holds `most`.
+    Ring {
+        /// Columns by which the buffer grows until it holds `limit`.
         step: i32,
         /// What queries see.
-        visible: fn(&CacheLayer) -> Result<Rule>,
+        sees: fn(&CacheLayer) -> Result<Sight>,
         /// Columns that a row needs at most.
-        most: fn(&CacheLayer) -> Result<i32>,
+        limit: fn(&CacheLayer) -> Result<i32>,
     },
-    /// States that do not grow.
-    States,
+    /// States that a pass replaces.
+    Replace,
     /// Nothing.
     Nothing,
 }

@@ -1,9 +1,11 @@
+//! Masks of attention, made once for all layers that see alike.
+
 use mlx_rs::Array;
 
-use super::rule::Rule;
+use super::ring::HOLE;
+use super::sight::Sight;
 use super::timeline::Timeline;
-use super::window::HOLE;
-use crate::graph::KNOWN_TOKENS;
+use crate::pass::KNOWN_TOKENS;
 use crate::{Result, array, ops};
 
 /// Bytes of the largest mask that outlives its pass.
@@ -65,11 +67,11 @@ struct Key {
     n: i32,
 }
 
-/// Masks that are asked for again and again while others are made: those of layers of one rule, at
+/// Masks that are asked for again and again while others are made: those of layers of one sight, at
 /// one place of a span that is read step by step.
 #[derive(Debug, PartialEq)]
 struct Family {
-    rule: Rule,
+    sight: Sight,
     step: i32,
 }
 
@@ -80,7 +82,7 @@ pub struct MaskPool {
     made: Vec<(Family, Key, Array)>,
     causal: Option<(i32, i32, Array)>,
     /// Masks of the pass in which flagged tokens see each other both ways.
-    both: Vec<(Rule, Array)>,
+    both: Vec<(Sight, Array)>,
     flags: Option<Array>,
     /// Those of rows that are read each by itself.
     rows: Vec<MaskPool>,
@@ -91,27 +93,27 @@ impl MaskPool {
     /// included.
     pub(super) fn mask(
         &mut self,
-        rule: &Rule,
+        sight: &Sight,
         columns: &Columns,
         line: &Timeline,
         n: i32,
     ) -> Result<Mask> {
-        self.mask_of_step(rule, columns, line, n, 0)
+        self.mask_of_step(sight, columns, line, n, 0)
     }
 
     /// As [`MaskPool::mask`] for place `step` of a span that is read step by step.
     pub(super) fn mask_of_step(
         &mut self,
-        rule: &Rule,
+        sight: &Sight,
         columns: &Columns,
         line: &Timeline,
         n: i32,
         step: i32,
     ) -> Result<Mask> {
-        if let Some(mask) = plain(rule, columns, line, n) {
+        if let Some(mask) = plain(sight, columns, line, n) {
             return Ok(mask);
         }
-        let family = Family { rule: rule.clone(), step: step % KNOWN_TOKENS };
+        let family = Family { sight: sight.clone(), step: step % KNOWN_TOKENS };
         let key = Key { columns: columns.clone(), line: line.clone(), n };
         let slot = self.made.iter().position(|(known, ..)| *known == family);
         if let Some((_, known, mask)) = slot.and_then(|slot| self.made.get(slot))
@@ -122,7 +124,7 @@ impl MaskPool {
         if let Some(slot) = slot {
             self.made.swap_remove(slot);
         }
-        let mask = build(rule, columns, line, n)?;
+        let mask = build(sight, columns, line, n)?;
         self.made.push((family, key, mask.clone()));
         Ok(Mask::Array(mask))
     }
@@ -167,22 +169,22 @@ impl MaskPool {
     /// pass with flags these are the pass's, and its layers share the mask.
     pub(super) fn both_ways(
         &mut self,
-        rule: &Rule,
+        sight: &Sight,
         line: &Timeline,
         n: i32,
         flags: &Array,
     ) -> Result<Mask> {
         let shared = self.flags.is_some();
-        let known = self.both.iter().find(|(known, _)| known == rule);
+        let known = self.both.iter().find(|(known, _)| known == sight);
         if let Some((_, mask)) = known.filter(|_| shared) {
             return Ok(Mask::Array(mask.clone()));
         }
         let (queries, keys) = (ops::expand(flags, 2)?, ops::expand(flags, 1)?);
         let pairs = ops::expand(&ops::logical_and(&queries, &keys)?, 1)?;
-        let causal = build(rule, &Columns::Run { start: 0, end: n }, line, n)?;
+        let causal = build(sight, &Columns::Run { start: 0, end: n }, line, n)?;
         let mask = ops::logical_or(&causal, &pairs)?;
         if shared {
-            self.both.push((rule.clone(), mask.clone()));
+            self.both.push((sight.clone(), mask.clone()));
         }
         Ok(Mask::Array(mask))
     }
@@ -203,20 +205,20 @@ impl MaskPool {
 }
 
 /// The mask when no array is needed for it.
-fn plain(rule: &Rule, columns: &Columns, line: &Timeline, n: i32) -> Option<Mask> {
+fn plain(sight: &Sight, columns: &Columns, line: &Timeline, n: i32) -> Option<Mask> {
     let oldest = columns.oldest();
     let pad = line.common_pad();
     if line.padded_from(oldest) && (pad.is_none() || pad > Some(oldest)) {
         return None;
     }
     let last = line.time + n - 1;
-    let all_seen = match (columns, rule.by_age()) {
+    let all_seen = match (columns, sight.by_age()) {
         (Columns::List(times), _) if times.contains(&HOLE) => false,
-        (_, true) => sees_all(rule, line, last, oldest),
+        (_, true) => sees_all(sight, line, last, oldest),
         (Columns::Run { start, end }, false) => {
-            (*start..*end).all(|t| sees_all(rule, line, last, t))
+            (*start..*end).all(|t| sees_all(sight, line, last, t))
         }
-        (Columns::List(times), false) => times.iter().all(|&t| sees_all(rule, line, last, t)),
+        (Columns::List(times), false) => times.iter().all(|&t| sees_all(sight, line, last, t)),
     };
     if !all_seen {
         return None;
@@ -228,22 +230,22 @@ fn plain(rule: &Rule, columns: &Columns, line: &Timeline, n: i32) -> Option<Mask
     }
 }
 
-fn sees_all(rule: &Rule, line: &Timeline, query: i32, column: i32) -> bool {
-    line.pads.iter().all(|&pad| rule.sees(query - pad, column - pad))
+fn sees_all(sight: &Sight, line: &Timeline, query: i32, column: i32) -> bool {
+    line.pads.iter().all(|&pad| sight.sees(query - pad, column - pad))
 }
 
-fn build(rule: &Rule, columns: &Columns, line: &Timeline, n: i32) -> Result<Array> {
+fn build(sight: &Sight, columns: &Columns, line: &Timeline, n: i32) -> Result<Array> {
     let queries = ops::reshape(&ops::arange(line.time, line.time + n)?, &[n, 1])?;
     let keys = ops::expand(&columns.array()?, 0)?;
     let mut mask = ops::less_equal(&keys, &queries)?;
     let pads = || -> Result<Array> {
         ops::reshape(&array::from_i32s(&line.pads), &[line.pads.len() as i32, 1, 1, 1])
     };
-    let condition = match (rule.absolute(), line.common_pad()) {
-        (true, Some(0)) | (false, _) => rule.array(&queries, &keys)?,
+    let condition = match (sight.absolute(), line.common_pad()) {
+        (true, Some(0)) | (false, _) => sight.array(&queries, &keys)?,
         (true, _) => {
             let pads = pads()?;
-            rule.array(&ops::sub(&queries, &pads)?, &ops::sub(&keys, &pads)?)?
+            sight.array(&ops::sub(&queries, &pads)?, &ops::sub(&keys, &pads)?)?
         }
     };
     if let Some(condition) = condition {

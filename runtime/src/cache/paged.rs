@@ -1,3 +1,5 @@
+//! Columns in pages of one arena, each row with a table of its pages.
+
 use mlx_rs::Array;
 
 use super::planes::{self, Planes};

@@ -1,3 +1,5 @@
+//! How the caches of a graph are made, from what its layers declare and a composition.
+
 use std::sync::Arc;
 
 use super::append::AppendStore;
@@ -6,16 +8,14 @@ use super::kernels::{Kernel, Kernels};
 use super::layer::CacheLayer;
 use super::layout::{Choice, Coding, Growth, MaxKv, Paged, PagingKind, Reading, StorageLayout};
 use super::paged::PagedStore;
-use super::rule::Rule;
+use super::ring::RingStore;
 use super::set::{CacheSet, LayerCache};
+use super::sight::Sight;
 use super::state::StateCache;
 use super::tokens::{Conversion, Kind, Store, TokenCache};
-use super::window::WindowStore;
 use crate::array::dtype_bytes;
 use crate::backend::Backend;
 use crate::composition::{AffineKernels, Composition, KV_CONFIG, KvScheme, LayerScheme, Start};
-use crate::graph::Autoregressive;
-use crate::pass::{Padding, Pass, Phase};
 use crate::{Array, Dtype, Error, Result};
 
 /// Positions of a tile of the tiled kernel.
@@ -62,7 +62,7 @@ enum Recipe {
 #[derive(Debug, Clone, Copy)]
 enum Place {
     Append { step: i32 },
-    Window { step: i32, most: i32 },
+    Ring { step: i32, limit: i32 },
     Pages { block: i32 },
 }
 
@@ -97,35 +97,8 @@ impl CachePlan {
         Self::resolve(layers, &settings, options)
     }
 
-    /// As [`CachePlan::compose`] for a graph whose weights are loaded: one token is passed through
-    /// it without being computed, which tells what each layer stores. Sizes are known then, and a
-    /// layer that cannot be kept as the composition says is refused here.
-    pub fn bind(graph: &dyn Autoregressive, composition: &Composition) -> Result<CachePlan> {
-        let layers = graph.cache_layers();
-        let options = PlanOptions { paging: graph.cache_paging() };
-        let mut plan = Self::compose(layers, composition, options)?;
-        let mut probe = Self::resolve(layers, &Settings::PLAIN, options)?.make();
-        let ids = Array::from_slice(&[0_i32], &[1, 1]);
-        let mut pass = Pass::begin(&mut probe, Phase::Decode, &ids, Padding::default())?;
-        graph.hidden(&mut pass, &ids)?;
-        pass.finish()?;
-        plan.learn(&probe)?;
-        Ok(plan)
-    }
-
-    /// The plan with sizes, once `probe` has passed one token through fresh caches of it.
-    pub(crate) fn probed(
-        mut self,
-        probe: impl FnOnce(&mut CacheSet) -> Result<()>,
-    ) -> Result<Self> {
-        let mut caches = self.make();
-        probe(&mut caches)?;
-        self.learn(&caches)?;
-        Ok(self)
-    }
-
-    /// Takes from plain caches of one token what each layer stores.
-    fn learn(&mut self, probe: &CacheSet) -> Result<()> {
+    /// The plan with sizes: plain caches of one token tell what each layer stores.
+    pub(crate) fn learned(mut self, probe: &CacheSet) -> Result<Self> {
         let sizes = self.layers.iter().zip(probe.layers()).enumerate();
         let sizes =
             sizes.map(|(i, (recipe, layer))| size(i, recipe, layer)).collect::<Result<_>>()?;
@@ -139,7 +112,7 @@ impl CachePlan {
             }
         };
         self.stored = Some(probe.layers().iter().map(shapes).collect());
-        Ok(())
+        Ok(self)
     }
 
     /// What each layer's cache takes; `None` for a plan that was not bound to a graph.
@@ -233,7 +206,7 @@ fn check_named(layers: &[CacheLayer], kv: &KvScheme) -> Result<()> {
             let expected = format!("one of the model's {} caches, from 0 on", layers.len());
             return Err(Error::input(what(), expected, layer.to_string()));
         };
-        if matches!(declared.layout().growth, Growth::States | Growth::Nothing) {
+        if matches!(declared.layout().growth, Growth::Replace | Growth::Nothing) {
             let found = format!("{layer}, whose storage is {:?}", declared.storage());
             return Err(Error::input(what(), "a cache that keeps something a token", found));
         }
@@ -279,13 +252,13 @@ fn recipe(
             return Err(Error::Unsupported(why.replace("{device}", settings.device)));
         }
     };
-    let (place, rule) = match layout.growth {
-        Growth::States => return Ok(Recipe::States),
+    let (place, sight) = match layout.growth {
+        Growth::Replace => return Ok(Recipe::States),
         Growth::Nothing => return Ok(Recipe::Nothing),
-        Growth::Append { .. } if pages => (Place::Pages { block: settings.block }, Rule::All),
-        Growth::Append { step } => (Place::Append { step }, Rule::All),
-        Growth::Window { step, visible, most } => {
-            (Place::Window { step, most: most(layer)? }, visible(layer)?)
+        Growth::Append { .. } if pages => (Place::Pages { block: settings.block }, Sight::All),
+        Growth::Append { step } => (Place::Append { step }, Sight::All),
+        Growth::Ring { step, sees, limit } => {
+            (Place::Ring { step, limit: limit(layer)? }, sees(layer)?)
         }
     };
     let target = codes(layout, coding, &scheme);
@@ -304,7 +277,7 @@ fn recipe(
     let kind = Kind {
         layout,
         axis: layout.states.first().map_or(2, |s| s.axis),
-        rule,
+        sight,
         kernels: kernels(layer, &scheme, read, kv4)?,
         deferred: read == Reading::Rotated,
         decode_tile: settings.tile,
@@ -399,7 +372,7 @@ fn size(cache: usize, recipe: &Recipe, probe: &LayerCache) -> Result<LayerSize> 
                 per_token += vectors * code.bytes(width as usize, x.dtype());
             }
             let most = match place {
-                Place::Window { most, .. } => Some(*most),
+                Place::Ring { limit, .. } => Some(*limit),
                 Place::Append { .. } | Place::Pages { .. } => None,
             };
             Ok(LayerSize { per_token, most, fixed: 0 })
@@ -452,8 +425,8 @@ impl Recipe {
                 let axis = kind.axis;
                 let store = match *place {
                     Place::Append { step } => Store::Append(AppendStore::new(axis, step)),
-                    Place::Window { step, most } => {
-                        Store::Window(WindowStore::new(axis, step, kind.rule.clone(), most))
+                    Place::Ring { step, limit } => {
+                        Store::Ring(RingStore::new(axis, step, kind.sight.clone(), limit))
                     }
                     Place::Pages { block } => Store::Paged(PagedStore::new(axis, block)),
                 };

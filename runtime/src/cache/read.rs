@@ -1,11 +1,13 @@
+//! What a layer reads of its cache: keys and values with a mask, or the stored arrays themselves.
+
 use mlx_rs::Array;
 use mlx_rs::fast::{ScaledDotProductAttentionMask, scaled_dot_product_attention};
+use specc_checkpoint::map::QuantParams;
 
 use super::codec::{Code, unrotate};
 use super::kernels::{self, Kernel, Operand};
 use super::mask::{Mask, MaskPool};
 use super::planes::Planes;
-use crate::array::Quantisation;
 use crate::{Result, ops};
 
 /// Keys and values of a layer as a pass sees them. Several queries may attend with one read.
@@ -25,7 +27,7 @@ pub(super) enum Source {
     /// codec's rotated form, and the result is turned back.
     Coded { keys: (Code, Planes), values: (Code, Planes), rotated: bool },
     /// Both as packed numbers, scales and biases.
-    Affine { keys: [Array; 3], values: [Array; 3], quantisation: [Quantisation; 2] },
+    Affine { keys: [Array; 3], values: [Array; 3], quantisation: [QuantParams; 2] },
     /// One read for each query.
     Each(Vec<Read>),
     /// One read for each row, and where the row's queries begin and end.

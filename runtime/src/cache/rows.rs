@@ -1,3 +1,5 @@
+//! Rows of a set: kept, joined, taken out and copied.
+
 use super::set::{CacheSet, LayerCache};
 use super::state::StateCache;
 use super::timeline::Timeline;

@@ -1,3 +1,5 @@
+//! Rows that are rewritten at different times, each a cache of its own.
+
 use mlx_rs::Array;
 
 use super::codec::Code;
@@ -6,7 +8,7 @@ use super::read::{Read, Source, Stored};
 use super::timeline::Timeline;
 use super::token_reads::whole;
 use super::tokens::{Span, TokenCache};
-use crate::pass::Phase;
+use crate::phase::Phase;
 use crate::{Result, ops};
 
 /// Rows that are rewritten at different times, each a cache of its own.
@@ -109,7 +111,7 @@ impl RowStore {
             joined.push(Stored { code: Code::Plain, planes });
         }
         let columns = super::mask::Columns::Run { start: 0, end: time };
-        let mask = masks.mask(&super::rule::Rule::All, &columns, span.line, span.n)?;
+        let mask = masks.mask(&super::sight::Sight::All, &columns, span.line, span.n)?;
         Ok((joined, mask))
     }
 

@@ -1,3 +1,5 @@
+//! The caches of all layers of one request or several.
+
 use mlx_rs::Array;
 
 use super::mask::MaskPool;

@@ -1,3 +1,5 @@
+//! States that do not grow, and how they are computed anew for the tokens that stay.
+
 use std::fmt;
 
 use mlx_rs::Array;

@@ -41,22 +41,22 @@ pub static CHUNKED: cache::StorageLayout = cache::StorageLayout {
             signature: None,
         },
     ],
-    growth: cache::Growth::Window {
+    growth: cache::Growth::Ring {
         step: 256,
-        visible: chunked_visible,
-        most: chunked_most,
+        sees: chunked_sees,
+        limit: chunked_limit,
     },
     max_kv: cache::MaxKv::Unchanged,
     paged: cache::Paged::Never,
     compose: chunked_compose,
 };
 
-fn chunked_visible(layer: &cache::CacheLayer) -> Result<cache::Rule> {
+fn chunked_sees(layer: &cache::CacheLayer) -> Result<cache::Sight> {
     let chunk = layer.length("chunk")?;
-    Ok(cache::Rule::Chunk(chunk))
+    Ok(cache::Sight::Chunk(chunk))
 }
 
-fn chunked_most(layer: &cache::CacheLayer) -> Result<i32> {
+fn chunked_limit(layer: &cache::CacheLayer) -> Result<i32> {
     let chunk = layer.length("chunk")?;
     Ok(chunk)
 }
@@ -380,7 +380,7 @@ pub static RECURRENT: cache::StorageLayout = cache::StorageLayout {
     signature: "ssm",
     params: &[],
     states: &[],
-    growth: cache::Growth::States,
+    growth: cache::Growth::Replace,
     max_kv: cache::MaxKv::Unchanged,
     paged: cache::Paged::Never,
     compose: recurrent_compose,
@@ -431,22 +431,22 @@ pub static SLIDING: cache::StorageLayout = cache::StorageLayout {
             signature: None,
         },
     ],
-    growth: cache::Growth::Window {
+    growth: cache::Growth::Ring {
         step: 256,
-        visible: sliding_visible,
-        most: sliding_most,
+        sees: sliding_sees,
+        limit: sliding_limit,
     },
     max_kv: cache::MaxKv::Unchanged,
     paged: cache::Paged::Never,
     compose: sliding_compose,
 };
 
-fn sliding_visible(layer: &cache::CacheLayer) -> Result<cache::Rule> {
+fn sliding_sees(layer: &cache::CacheLayer) -> Result<cache::Sight> {
     let window = layer.length("window")?;
-    Ok(cache::Rule::Window(window))
+    Ok(cache::Sight::Window(window))
 }
 
-fn sliding_most(layer: &cache::CacheLayer) -> Result<i32> {
+fn sliding_limit(layer: &cache::CacheLayer) -> Result<i32> {
     let window = layer.length("window")?;
     Ok(window)
 }

@@ -1,3 +1,5 @@
+//! Which position each column of each row holds, and where a pass begins.
+
 use mlx_rs::Array;
 
 use crate::array::from_i32s;

@@ -9,8 +9,8 @@ use super::mask::{Columns, Mask, MaskPool};
 use super::planes;
 use super::read::{Read, Source, Stored};
 use super::timeline::Timeline;
-use super::tokens::{Span, Store, TokenCache, Way};
-use crate::pass::Phase;
+use super::tokens::{AppendMode, Span, Store, TokenCache};
+use crate::phase::Phase;
 use crate::{Error, Result, ops};
 
 /// Positions that are decoded at a time for several queries.
@@ -26,16 +26,16 @@ impl TokenCache {
         span: &Span<'_>,
         masks: &mut MaskPool,
     ) -> Result<Read> {
-        match (span.phase, masks.flags().cloned(), span.way()) {
+        match (span.phase, masks.flags().cloned(), span.mode()) {
             (Phase::AppendKnown, ..) => self.append_committed(keys, values, span, masks),
             (Phase::ReadBlock, ..) => self.read_block(keys, values, span, masks),
             (_, Some(flags), _) => self.append_bidirectional(keys, values, &flags, span, masks),
-            (_, None, Way::Step) => self.append_decode(keys, values, span, masks),
-            (_, None, Way::Window) => self.append_window(keys, values, span, masks),
+            (_, None, AppendMode::Step) => self.append_decode(keys, values, span, masks),
+            (_, None, AppendMode::Window) => self.append_window(keys, values, span, masks),
         }
     }
 
-    /// Appends one token a row, which sees what is stored and itself as far as the storage's rule
+    /// Appends one token a row, which sees what is stored and itself as far as the storage's sight
     /// goes.
     pub fn append_decode(
         &mut self,
@@ -47,7 +47,7 @@ impl TokenCache {
         if span.n != 1 {
             return Err(Error::cache(format!("a step of {} tokens", span.n)));
         }
-        self.causal(keys, values, span, Way::Step, masks)
+        self.causal(keys, values, span, AppendMode::Step, masks)
     }
 
     /// Appends tokens, so many a row; each sees what is stored and those up to itself.
@@ -58,7 +58,7 @@ impl TokenCache {
         span: &Span<'_>,
         masks: &mut MaskPool,
     ) -> Result<Read> {
-        self.causal(keys, values, span, Way::Window, masks)
+        self.causal(keys, values, span, AppendMode::Window, masks)
     }
 
     fn causal(
@@ -66,13 +66,13 @@ impl TokenCache {
         keys: &Array,
         values: &Array,
         span: &Span<'_>,
-        way: Way,
+        mode: AppendMode,
         masks: &mut MaskPool,
     ) -> Result<Read> {
-        let read = Appended { flags: None, way, masks };
+        let read = Appended { flags: None, mode, masks };
         self.append_and_read(keys, values, span, read, |cache, planes, columns, masks| {
-            let mask = masks.mask(&cache.kind.rule, columns, span.line, span.n)?;
-            Ok(cache.read(cache.source(planes)?, mask, way, span.line.rows()))
+            let mask = masks.mask(&cache.kind.sight, columns, span.line, span.n)?;
+            Ok(cache.read(cache.source(planes)?, mask, mode, span.line.rows()))
         })
     }
 
@@ -85,10 +85,10 @@ impl TokenCache {
         span: &Span<'_>,
         masks: &mut MaskPool,
     ) -> Result<Read> {
-        if matches!(self.store, Store::Window(_)) {
+        if matches!(self.store, Store::Ring(_)) {
             return self.one_by_one(keys, values, span, masks);
         }
-        let read = Appended { flags: None, way: Way::Step, masks };
+        let read = Appended { flags: None, mode: AppendMode::Step, masks };
         self.append_and_read(keys, values, span, read, |cache, planes, _, masks| {
             cache.each(planes, span, masks)
         })
@@ -112,17 +112,17 @@ impl TokenCache {
             let line = Timeline { time: span.line.time + i, pads: span.line.pads.clone() };
             let one = Span { line: &line, right: &[], n: 1, phase: span.phase };
             let (k, v) = (ops::slice(keys, axis, i, i + 1)?, ops::slice(values, axis, i, i + 1)?);
-            self.append(&[&k, &v], &one, Way::Step)?;
+            self.append(&[&k, &v], &one, AppendMode::Step)?;
             let (planes, columns) = self.fetch(line.time + 1)?;
-            let mask = masks.mask_of_step(&self.kind.rule, &columns, &line, 1, i)?;
-            reads.push(self.read(self.source(&planes)?, mask, Way::Step, line.rows()));
+            let mask = masks.mask_of_step(&self.kind.sight, &columns, &line, 1, i)?;
+            reads.push(self.read(self.source(&planes)?, mask, AppendMode::Step, line.rows()));
         }
         self.convert_after(span)?;
         Ok(whole(Source::Each(reads), Mask::None))
     }
 
     /// Appends the first tokens of a set: as [`TokenCache::append_window`], but those with a flag,
-    /// bool [B, L], see each other both ways, whatever the storage's rule.
+    /// bool [B, L], see each other both ways, whatever the storage's sight.
     ///
     /// # Errors
     /// When something is stored already: what came before could not be shown to it any more.
@@ -144,10 +144,10 @@ impl TokenCache {
                 "tokens that see each other both ways come first, and at once",
             ));
         }
-        let read = Appended { flags: Some(flags), way: Way::Window, masks };
+        let read = Appended { flags: Some(flags), mode: AppendMode::Window, masks };
         self.append_and_read(keys, values, span, read, |cache, planes, _, masks| {
-            let mask = masks.both_ways(&cache.kind.rule, span.line, span.n, flags)?;
-            Ok(cache.read(cache.source(planes)?, mask, Way::Window, span.line.rows()))
+            let mask = masks.both_ways(&cache.kind.sight, span.line, span.n, flags)?;
+            Ok(cache.read(cache.source(planes)?, mask, AppendMode::Window, span.line.rows()))
         })
     }
 
@@ -156,14 +156,14 @@ impl TokenCache {
         keys: &Array,
         values: &Array,
         span: &Span<'_>,
-        Appended { flags, way, masks }: Appended<'_>,
+        Appended { flags, mode, masks }: Appended<'_>,
         read: impl FnOnce(&TokenCache, &[Array], &Columns, &mut MaskPool) -> Result<Read>,
     ) -> Result<Read> {
         self.part_rows(span)?;
         if let Store::Rows(store) = &mut self.store {
             return store.attend(keys, values, flags, span, masks);
         }
-        self.append(&[keys, values], span, way)?;
+        self.append(&[keys, values], span, mode)?;
         let time = span.line.time + span.n;
         let (planes, columns) = self.fetch(time)?;
         let read = read(self, &planes, &columns, masks)?;
@@ -171,17 +171,17 @@ impl TokenCache {
         Ok(read)
     }
 
-    fn read(&self, source: Source, mask: Mask, way: Way, rows: usize) -> Read {
+    fn read(&self, source: Source, mask: Mask, mode: AppendMode, rows: usize) -> Read {
         let [alone, several] = &self.kind.kernels;
         let kernels = if rows == 1 { alone } else { several };
         let coded = matches!(source, Source::Coded { .. });
-        let kernel = match (way, &mask) {
-            (Way::Step, _) if coded => Kernel::Tiled(self.kind.decode_tile),
+        let kernel = match (mode, &mask) {
+            (AppendMode::Step, _) if coded => Kernel::Tiled(self.kind.decode_tile),
             // Several queries weigh more than a tile does: tiles are few for them.
-            (Way::Window, _) if coded => Kernel::Tiled(WINDOW_TILE),
-            (Way::Step, _) => kernels.decode,
-            (Way::Window, Mask::None | Mask::Causal) => kernels.window,
-            (Way::Window, Mask::Array(_)) => kernels.masked,
+            (AppendMode::Window, _) if coded => Kernel::Tiled(WINDOW_TILE),
+            (AppendMode::Step, _) => kernels.decode,
+            (AppendMode::Window, Mask::None | Mask::Causal) => kernels.window,
+            (AppendMode::Window, Mask::Array(_)) => kernels.masked,
         };
         Read { source, mask, kernel }
     }
@@ -198,17 +198,17 @@ impl TokenCache {
             return store.store_and_fetch(arrays, span, masks);
         }
         // Several known tokens are fetched at once: all that the first of them sees has to stay.
-        let way = match span.phase {
-            Phase::AppendKnown if span.n > 1 => Way::Window,
-            _ => span.way(),
+        let mode = match span.phase {
+            Phase::AppendKnown if span.n > 1 => AppendMode::Window,
+            _ => span.mode(),
         };
-        self.append(arrays, span, way)?;
+        self.append(arrays, span, mode)?;
         let time = span.line.time + span.n;
         let (planes, columns) = self.fetch(time)?;
         let parts = self.codes.split(&planes)?.into_iter();
         let fetched =
             parts.map(|(code, planes)| Stored { code, planes: planes.to_vec() }).collect();
-        let mask = masks.mask(&self.kind.rule, &columns, span.line, span.n)?;
+        let mask = masks.mask(&self.kind.sight, &columns, span.line, span.n)?;
         self.convert_after(span)?;
         Ok((fetched, mask))
     }
@@ -240,8 +240,8 @@ impl TokenCache {
             let end = at.time + 1;
             let planes = planes::view(planes, self.kind.axis, 0, end)?;
             let columns = Columns::Run { start: 0, end };
-            let mask = masks.mask_of_step(&self.kind.rule, &columns, &at, 1, i)?;
-            reads.push(self.read(self.source(&planes)?, mask, Way::Step, line.rows()));
+            let mask = masks.mask_of_step(&self.kind.sight, &columns, &at, 1, i)?;
+            reads.push(self.read(self.source(&planes)?, mask, AppendMode::Step, line.rows()));
         }
         Ok(whole(Source::Each(reads), Mask::None))
     }
@@ -267,14 +267,14 @@ impl TokenCache {
         let own = [keys.clone(), values.clone()];
         let (planes, times) = match &self.store {
             _ if line.time == 0 => (Vec::new(), Vec::new()),
-            Store::Window(store) => store.ordered()?,
+            Store::Ring(store) => store.ordered()?,
             _ => (self.fetch(line.time)?.0, (0..line.time).collect::<Vec<i32>>()),
         };
         if times.is_empty() {
             let [keys, values] = own;
             return Ok(whole(Source::Plain { keys, values }, Mask::None));
         }
-        let sees = |t: i32, pad: i32| t >= pad && self.kind.rule.sees(line.time - pad, t - pad);
+        let sees = |t: i32, pad: i32| t >= pad && self.kind.sight.sees(line.time - pad, t - pad);
         let (kept, kept_times): (Vec<i32>, Vec<i32>) =
             (0..).zip(times).filter(|(_, t)| line.pads.iter().any(|pad| sees(*t, *pad))).unzip();
         let stored = self.codes.decode(&planes)?;
@@ -304,10 +304,10 @@ impl TokenCache {
     }
 }
 
-/// How an append is read: with which flags, which way, and the masks of the set.
+/// How an append is read: with which flags, in which mode, and the masks of the set.
 struct Appended<'a> {
     flags: Option<&'a Array>,
-    way: Way,
+    mode: AppendMode,
     masks: &'a mut MaskPool,
 }
 

@@ -4,10 +4,10 @@ use mlx_rs::Array;
 
 use super::append::AppendStore;
 use super::planes::{self, Planes};
+use super::ring::RingStore;
 use super::rowwise::RowStore;
 use super::timeline::Timeline;
 use super::tokens::{Span, Store, TokenCache};
-use super::window::WindowStore;
 use crate::{Error, Result};
 
 impl TokenCache {
@@ -21,7 +21,7 @@ impl TokenCache {
                 let planes = planes::view(store.buffers(), axis, drop, time)?;
                 store.replace(planes::rows(&planes, &index)?, time - drop);
             }
-            Store::Window(store) => {
+            Store::Ring(store) => {
                 if !store.buffers().is_empty() {
                     store.replace(planes::rows(store.buffers(), &index)?);
                 }
@@ -44,7 +44,7 @@ impl TokenCache {
                 let planes = planes::view(store.buffers(), self.kind.axis, drop, time)?;
                 store.replace(planes, time - drop);
             }
-            Store::Window(store) => store.shift(-drop),
+            Store::Ring(store) => store.shift(-drop),
             Store::Paged(_) | Store::Rows(_) => {}
         }
         Ok(())
@@ -92,7 +92,7 @@ impl TokenCache {
                 let b = part(other, others.time, other_rows)?;
                 store.replace(planes::joined(&a, &b, 0)?, time);
             }
-            (Store::Window(store), Store::Window(other)) => {
+            (Store::Ring(store), Store::Ring(other)) => {
                 let mut other = other.clone();
                 store.shift(time - own.time);
                 other.shift(time - others.time);
@@ -106,7 +106,7 @@ impl TokenCache {
                 times.extend(other.ordered_times());
                 times.sort_unstable();
                 times.dedup();
-                let part = |store: &WindowStore, rows: i32| -> Result<Planes> {
+                let part = |store: &RingStore, rows: i32| -> Result<Planes> {
                     if store.times().is_empty() {
                         let n = times.len() as i32;
                         return like.iter().map(|x| empty(x, axis, rows, n)).collect();
@@ -116,7 +116,7 @@ impl TokenCache {
                 let planes =
                     planes::joined(&part(store, own_rows)?, &part(&other, other_rows)?, 0)?;
                 let floor = store.floor().max(other.floor());
-                *store = WindowStore::holding(store, planes, times, floor);
+                *store = RingStore::holding(store, planes, times, floor);
             }
             (Store::Paged(store), Store::Paged(other)) => {
                 store.extend(own.rows(), other, others.rows())?;
@@ -143,7 +143,7 @@ impl TokenCache {
                     store.replace_grown(&planes)?;
                 }
             }
-            Store::Window(store) => {
+            Store::Ring(store) => {
                 let (planes, times) = store.ordered()?;
                 let first = times.partition_point(|&t| t < pad) as i32;
                 let n = times.len() as i32;
@@ -156,7 +156,7 @@ impl TokenCache {
                     let planes = planes::view(&planes, axis, first, n)?;
                     planes::rows(&planes, &[b as i32])?
                 };
-                *store = WindowStore::holding(store, planes, times, floor);
+                *store = RingStore::holding(store, planes, times, floor);
             }
             Store::Paged(store) => *store = store.extract(b)?,
             Store::Rows(_) => {}

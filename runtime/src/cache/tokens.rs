@@ -1,3 +1,5 @@
+//! The cache of a layer that stores something of each token: place, codes, and how a pass appends.
+
 use std::sync::Arc;
 
 use mlx_rs::Array;
@@ -9,11 +11,11 @@ use super::layout::StorageLayout;
 use super::mask::Columns;
 use super::paged::PagedStore;
 use super::planes::{self, Planes};
+use super::ring::RingStore;
 use super::rowwise::RowStore;
-use super::rule::Rule;
+use super::sight::Sight;
 use super::timeline::Timeline;
-use super::window::WindowStore;
-use crate::pass::Phase;
+use crate::phase::Phase;
 use crate::{Error, Result};
 
 /// When stored columns are rewritten by other codes: after the append that reaches `start`.
@@ -31,7 +33,7 @@ pub(super) struct Kind {
     /// Axis of tokens.
     pub axis: usize,
     /// What queries see.
-    pub rule: Rule,
+    pub sight: Sight,
     /// Reads of one row, and of several.
     pub kernels: [Kernels; 2],
     /// Whether turbo values are read rotated.
@@ -44,7 +46,7 @@ pub(super) struct Kind {
 #[derive(Debug, Clone)]
 pub(super) enum Store {
     Append(AppendStore),
-    Window(WindowStore),
+    Ring(RingStore),
     Paged(PagedStore),
     /// Each row by itself, while rows are rewritten at different times.
     Rows(RowStore),
@@ -77,7 +79,7 @@ pub struct Span<'a> {
 
 /// How tokens are added and read, by the method that was called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum AppendMode {
     /// One token, put in its place and read by the kernel of single steps.
     Step,
     /// All at once, in order of time.
@@ -85,16 +87,16 @@ pub(super) enum Way {
 }
 
 impl Span<'_> {
-    /// The way of the phase. The one token that ends a prompt is a step: mlx-lm reads it so.
-    pub(super) fn way(&self) -> Way {
+    /// The mode of the phase. The one token that ends a prompt is a step: mlx-lm reads it so.
+    pub(super) fn mode(&self) -> AppendMode {
         match self.phase {
-            Phase::Decode | Phase::AppendKnown => Way::Step,
-            Phase::Prompt | Phase::MultiSequencePrompt if self.n == 1 => Way::Step,
+            Phase::Decode | Phase::AppendKnown => AppendMode::Step,
+            Phase::Prompt | Phase::MultiSequencePrompt if self.n == 1 => AppendMode::Step,
             Phase::Prompt
             | Phase::MultiSequencePrompt
             | Phase::Verify
             | Phase::ReadBlock
-            | Phase::Whole => Way::Window,
+            | Phase::Whole => AppendMode::Window,
         }
     }
 }
@@ -113,12 +115,17 @@ impl TokenCache {
     }
 
     /// Stores one array of each kind for the tokens of `span`.
-    pub(super) fn append(&mut self, arrays: &[&Array], span: &Span<'_>, way: Way) -> Result<()> {
+    pub(super) fn append(
+        &mut self,
+        arrays: &[&Array],
+        span: &Span<'_>,
+        mode: AppendMode,
+    ) -> Result<()> {
         let planes = self.codes.encode(arrays)?;
         match &mut self.store {
             Store::Append(store) => store.append(&planes),
-            Store::Window(store) if way == Way::Step => store.append_one(&planes, span.line),
-            Store::Window(store) => store.append_many(&planes, span.n, span.line),
+            Store::Ring(store) if mode == AppendMode::Step => store.append_one(&planes, span.line),
+            Store::Ring(store) => store.append_many(&planes, span.n, span.line),
             Store::Paged(store) => store.append(&planes, span.n, span.line),
             Store::Rows(_) => Err(Error::cache("rows of their own are appended to one by one")),
         }
@@ -129,7 +136,7 @@ impl TokenCache {
         let all = Columns::Run { start: 0, end: time };
         Ok(match &self.store {
             Store::Append(store) => (store.fetch()?, all),
-            Store::Window(store) => (store.fetch()?, Columns::of(store.times())),
+            Store::Ring(store) => (store.fetch()?, Columns::of(store.times())),
             Store::Paged(store) => (store.fetch(time)?, all),
             Store::Rows(_) => return Err(Error::cache("rows of their own are read one by one")),
         })
@@ -179,7 +186,7 @@ impl TokenCache {
                 let len = store.len();
                 store.replace(planes, len);
             }
-            Store::Window(store) => {
+            Store::Ring(store) => {
                 let planes = rewrite(store.buffers())?;
                 store.replace(planes);
             }
@@ -256,7 +263,7 @@ impl TokenCache {
     fn states(&self) -> usize {
         let planes = match &self.store {
             Store::Append(store) => store.buffers().len(),
-            Store::Window(store) => store.buffers().len(),
+            Store::Ring(store) => store.buffers().len(),
             Store::Paged(store) => store.buffers().len(),
             Store::Rows(store) => return store.rows.first().map_or(0, |row| row.cache.states()),
         };
@@ -276,7 +283,7 @@ impl TokenCache {
     pub fn arrays(&self) -> Vec<&Array> {
         match &self.store {
             Store::Append(store) => store.buffers().iter().collect(),
-            Store::Window(store) => store.buffers().iter().collect(),
+            Store::Ring(store) => store.buffers().iter().collect(),
             Store::Paged(store) => store.buffers().iter().collect(),
             Store::Rows(store) => store.arrays(),
         }
@@ -290,7 +297,7 @@ impl TokenCache {
     pub(super) fn can_trim(&self, n: i32, line: &Timeline) -> bool {
         match &self.store {
             Store::Append(_) | Store::Paged(_) => true,
-            Store::Window(store) => store.can_trim_to(line.time - n),
+            Store::Ring(store) => store.can_trim_to(line.time - n),
             Store::Rows(store) => store.can_trim(n),
         }
     }
@@ -299,7 +306,7 @@ impl TokenCache {
     pub(super) fn trim(&mut self, n: i32, line: &Timeline) -> Result<()> {
         match &mut self.store {
             Store::Append(store) => store.trim(n),
-            Store::Window(store) => store.trim_to(line.time - n),
+            Store::Ring(store) => store.trim_to(line.time - n),
             Store::Paged(store) => store.trim(n),
             Store::Rows(store) => store.trim(&vec![n; line.rows()]),
         }
@@ -315,7 +322,7 @@ impl TokenCache {
                 store.replace(planes::rolled(&planes, axis, shifts)?, time);
                 Ok(())
             }
-            Store::Window(store) => store.roll(shifts, time),
+            Store::Ring(store) => store.roll(shifts, time),
             Store::Paged(store) => store.trim_each(shifts),
             Store::Rows(_) if padding => Ok(()),
             Store::Rows(store) => store.trim(shifts),

@@ -1,10 +1,13 @@
+//! A graph with its declaration, and what the two provide together.
+
 use std::cell::OnceCell;
 use std::fmt;
 
 use super::registration::{CompiledDecodeStep, Provided, lacks};
 use super::{EMBEDDINGS_FLAG, GraphCapabilities, GraphDeclaration, MediaInput, declare_graph};
-use crate::cache::{BoundGraph, CacheLayer, StateCodecs};
-use crate::graph::{Family, LoadedGraph, TextVector, TokenPhases};
+use crate::cache::CacheLayer;
+use crate::family::{Family, TextVector};
+use crate::graph::{LoadedGraph, TokenPhases};
 use crate::{Error, Result};
 
 /// A graph whose declaration was checked against the operations that it provides.
@@ -161,9 +164,4 @@ impl DeclaredGraph {
         }
         Ok(())
     }
-}
-
-/// The codecs that save a bound graph's caches beside the default ones; none: the default ones do.
-pub fn state_codecs_of(graph: &BoundGraph) -> Option<&'static StateCodecs> {
-    graph.state_codecs()
 }

@@ -9,7 +9,7 @@
 //! ```compile_fail,E0046
 //! use specc_runtime::cache::CacheSet;
 //! use specc_runtime::graph::TokenPhases;
-//! use specc_runtime::pass::Padding;
+//! use specc_runtime::phase::Padding;
 //! use specc_runtime::{Array, Result};
 //!
 //! struct Graph;
@@ -49,8 +49,7 @@ mod declared;
 mod registration;
 
 pub use declared::{
-    DeclaredGraph, compiled_decode_step_of, declared_graph, graph_capabilities_of, state_codecs_of,
-    token_phases_of,
+    DeclaredGraph, compiled_decode_step_of, declared_graph, graph_capabilities_of, token_phases_of,
 };
 pub use registration::{
     CompiledDecodeStep, DecodeStep, Forward, GraphRegistration, Head, MakeDecodeStep, MediaInputs,

@@ -1,9 +1,12 @@
+//! A graph in parts that may be missing.
+
 use std::fmt;
 
 use super::Declaration;
 use crate::cache::{CacheLayer, CacheSet};
 use crate::graph::Autoregressive;
-use crate::pass::{Pass, Phase};
+use crate::pass::Pass;
+use crate::phase::Phase;
 use crate::{Array, Error, Result};
 
 /// One phase: ids [B, L] -> hidden states [B, L, hidden], in a pass of that phase.

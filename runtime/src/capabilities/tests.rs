@@ -1,15 +1,19 @@
+//! Declarations, what binding refuses, and what a bound graph can do.
+
 use std::cell::Cell;
 use std::rc::Rc;
 
 use serde_json::json;
 
 use super::*;
-use crate::cache::{CacheLayer, CacheSet, bind_graph_caches, compose_graph_caches, storages};
+use crate::cache::{CacheLayer, CacheSet, storages};
 use crate::composition::{
     CompositionRequest, KvOverride, KvRequest, PagingRequest, machine_composition,
     resolve_composition,
 };
-use crate::graph::{LoadedGraph, TextVector};
+use crate::family::TextVector;
+use crate::generate::{bind_graph_caches, compose_graph_caches};
+use crate::graph::LoadedGraph;
 use crate::testing::{attention, family};
 use crate::{Array, Result};
 
@@ -345,7 +349,7 @@ fn codecs_come_with_latents_that_are_coded_or_paged() {
         };
         let graph = declared_graph(&family(), LoadedGraph::Registered(Box::new(parts))).unwrap();
         let bound = bind_graph_caches(graph, record).unwrap();
-        state_codecs_of(&bound).map(|codecs| codecs.id)
+        bound.state_codecs().map(|codecs| codecs.id)
     };
     let plain = CompositionRequest::default();
     let paged = CompositionRequest { kv: KvRequest::default(), ..kv4() };

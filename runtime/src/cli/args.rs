@@ -473,7 +473,7 @@ pub(super) struct BenchArgs {
     pub dtype: Option<DtypeArg>,
     /// Quantise the random weights to so many bits, in groups of 64
     #[arg(long, value_name = "BITS", requires = "synthetic")]
-    pub quantize: Option<i32>,
+    pub quantize: Option<u32>,
     /// Sequences at once
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     pub rows: u16,

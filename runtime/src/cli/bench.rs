@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 use super::args::{BenchArgs, DtypeArg};
 use super::console::{Activity, say};
 use super::{Families, load};
-use crate::array::{QuantMode, Quantisation, operations};
+use crate::array::operations;
 use crate::cache::CacheSet;
 use crate::composition::CompositionRequest;
 use crate::generate::Model;
 use crate::graph::{Autoregressive, TokenPhases};
-use crate::weights::{ModelSource, Synthetic};
+use crate::weights::{ModelSource, QuantParams, Synthetic};
 use crate::{Dtype, Result, ops};
 
 /// Tokens of a prompt that are read in one forward.
@@ -79,8 +79,7 @@ fn model(families: Families, args: &BenchArgs) -> anyhow::Result<Model> {
         DtypeArg::F16 => Dtype::Float16,
         DtypeArg::F32 => Dtype::Float32,
     };
-    let quantisation =
-        args.quantize.map(|bits| Quantisation { bits, group_size: 64, mode: QuantMode::Affine });
+    let quantisation = args.quantize.map(|bits| QuantParams::affine(bits, 64));
     if let Some(bits) = args.quantize
         && !matches!(bits, 2..=6 | 8)
     {

@@ -60,7 +60,7 @@ pub(super) fn run(families: Families, args: &ChatArgs) -> anyhow::Result<()> {
     }
     if let Some(file) = &args.cache.save_cache {
         // Nothing said: what was loaded is saved again.
-        if let Some(Said { ids, .. }) = &chat.said {
+        if let Some(Transcript { ids, .. }) = &chat.said {
             generate::keep_last(&model, &mut chat.session, chat.before.len() + ids.len(), ids)?;
         }
         model.save_session(&chat.session, file)?;
@@ -78,12 +78,12 @@ struct Conversation<'a> {
     format: Chat,
     args: &'a ChatArgs,
     messages: Vec<Value>,
-    said: Option<Said>,
+    said: Option<Transcript>,
     stop: Arc<AtomicBool>,
 }
 
 /// What was read and said so far, as text and as tokens.
-struct Said {
+struct Transcript {
     text: String,
     ids: Vec<u32>,
 }
@@ -167,7 +167,7 @@ impl Conversation<'_> {
         drop(answer);
         let said = said.split_off(self.before.len());
         let raw = self.tokenizer.decode(&said, false)?;
-        self.said = Some(Said { text: raw, ids: said });
+        self.said = Some(Transcript { text: raw, ids: said });
         Ok(printer.parts)
     }
 

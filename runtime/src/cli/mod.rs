@@ -24,8 +24,8 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::composition::CompositionRequest;
+use crate::family::Family;
 use crate::generate::{Model, Session};
-use crate::graph::Family;
 use crate::weights::LoadOptions;
 use args::{Args, Command};
 use console::Activity;

@@ -9,8 +9,8 @@ use specc_text::{Clock, messages};
 use super::Families;
 use super::args::RenderArgs;
 use super::console::say;
+use crate::family::ChatFormat;
 use crate::generate::Chat;
-use crate::graph::ChatFormat;
 use crate::profile::find_family;
 use crate::weights::{LoadOptions, ModelSource};
 

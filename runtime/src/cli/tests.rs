@@ -1,3 +1,5 @@
+//! Flags of caches, and how errors are told.
+
 use super::*;
 use crate::composition::resolve_composition;
 use args::{CacheArgs, KvQuant};

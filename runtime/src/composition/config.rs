@@ -1,3 +1,5 @@
+//! The file beside a model that gives its layers schemes of their own.
+
 use std::path::Path;
 
 use super::kv::check_groups;

@@ -1,3 +1,5 @@
+//! How keys and values are written: the schemes, what asks for them, and their keys.
+
 use serde::{Serialize, Serializer};
 
 use crate::{Error, Result};

@@ -1,3 +1,5 @@
+//! From what is asked for to the record of a load.
+
 use super::{Composition, DraftDepth, KvRequest, LayerScheme, Paging};
 use crate::backend::Backend;
 use crate::{Error, Result};

@@ -1,3 +1,5 @@
+//! Requests and the records that they give, or their refusals.
+
 use super::resolve::chunk_tokens;
 use super::*;
 

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use super::denoise::{Denoising, DenoisingOptions};
-use super::generation::{Held, TokenGeneration};
+use super::generation::{SessionRef, TokenGeneration};
 use super::{FinishReason, Model, Options, Piece, Stats};
 use crate::Result;
 use crate::graph::LoadedGraph;
@@ -14,11 +14,11 @@ use crate::graph::LoadedGraph;
 /// block together once the block is done. Dropping it cancels; the session then holds what was read.
 #[derive(Debug)]
 pub struct Generation<'a> {
-    by: By<'a>,
+    inner: Inner<'a>,
 }
 
 #[derive(Debug)]
-enum By<'a> {
+enum Inner<'a> {
     Tokens(Box<TokenGeneration<'a>>),
     Blocks(Box<Denoising<'a>>),
 }
@@ -26,27 +26,27 @@ enum By<'a> {
 impl<'a> Generation<'a> {
     pub(super) fn start(
         model: &'a Model,
-        session: Held<'a>,
+        session: SessionRef<'a>,
         prompt: &[u32],
         options: Options,
     ) -> Result<Self> {
-        let by = match model.graph() {
+        let inner = match model.graph() {
             LoadedGraph::Denoising(_) => {
-                By::Blocks(Box::new(Denoising::start(model, session, prompt, options)?))
+                Inner::Blocks(Box::new(Denoising::start(model, session, prompt, options)?))
             }
             _ if options.denoising != DenoisingOptions::default() => {
                 return Err(model.does_not_denoise());
             }
-            _ => By::Tokens(Box::new(TokenGeneration::start(model, session, prompt, options)?)),
+            _ => Inner::Tokens(Box::new(TokenGeneration::start(model, session, prompt, options)?)),
         };
-        Ok(Self { by })
+        Ok(Self { inner })
     }
 
     /// The same as what a model that denoises makes of it, to watch its canvases.
     pub fn denoising(&mut self) -> Option<&mut Denoising<'a>> {
-        match &mut self.by {
-            By::Tokens(_) => None,
-            By::Blocks(blocks) => Some(blocks),
+        match &mut self.inner {
+            Inner::Tokens(_) => None,
+            Inner::Blocks(blocks) => Some(blocks),
         }
     }
 
@@ -60,33 +60,33 @@ impl<'a> Generation<'a> {
         &mut self,
         progress: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
     ) -> Result<()> {
-        match &mut self.by {
-            By::Tokens(tokens) => tokens.read_prompt(progress),
-            By::Blocks(blocks) => blocks.read_prompt(progress),
+        match &mut self.inner {
+            Inner::Tokens(tokens) => tokens.read_prompt(progress),
+            Inner::Blocks(blocks) => blocks.read_prompt(progress),
         }
     }
 
     /// Why the answer ended; none while it goes on.
     pub fn finish_reason(&self) -> Option<FinishReason> {
-        match &self.by {
-            By::Tokens(tokens) => tokens.finish_reason(),
-            By::Blocks(blocks) => blocks.finish_reason(),
+        match &self.inner {
+            Inner::Tokens(tokens) => tokens.finish_reason(),
+            Inner::Blocks(blocks) => blocks.finish_reason(),
         }
     }
 
     /// The end token that ended the answer; it is no piece.
     pub fn end_token(&self) -> Option<u32> {
-        match &self.by {
-            By::Tokens(tokens) => tokens.end_token(),
-            By::Blocks(blocks) => blocks.end_token(),
+        match &self.inner {
+            Inner::Tokens(tokens) => tokens.end_token(),
+            Inner::Blocks(blocks) => blocks.end_token(),
         }
     }
 
     /// Ends the answer where it is.
     pub fn cancel(&mut self) {
-        match &mut self.by {
-            By::Tokens(tokens) => tokens.cancel(),
-            By::Blocks(blocks) => blocks.cancel(),
+        match &mut self.inner {
+            Inner::Tokens(tokens) => tokens.cancel(),
+            Inner::Blocks(blocks) => blocks.cancel(),
         }
     }
 
@@ -95,9 +95,9 @@ impl<'a> Generation<'a> {
     /// # Errors
     /// MLX's.
     pub fn stats(&mut self) -> Result<Stats> {
-        match &mut self.by {
-            By::Tokens(tokens) => tokens.stats(),
-            By::Blocks(blocks) => blocks.stats(),
+        match &mut self.inner {
+            Inner::Tokens(tokens) => tokens.stats(),
+            Inner::Blocks(blocks) => blocks.stats(),
         }
     }
 }
@@ -106,9 +106,9 @@ impl Iterator for Generation<'_> {
     type Item = Result<Piece>;
 
     fn next(&mut self) -> Option<Result<Piece>> {
-        match &mut self.by {
-            By::Tokens(tokens) => tokens.next(),
-            By::Blocks(blocks) => blocks.next(),
+        match &mut self.inner {
+            Inner::Tokens(tokens) => tokens.next(),
+            Inner::Blocks(blocks) => blocks.next(),
         }
     }
 }

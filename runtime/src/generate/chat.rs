@@ -1,3 +1,5 @@
+//! A model's chat: from messages to a prompt, and from its answer to parts.
+
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
@@ -7,14 +9,14 @@ use specc_text::{Clock, TemplateOptions};
 
 use super::Model;
 use crate::Result;
-use crate::graph::ChatFormat;
+use crate::family::ChatFormat;
 use crate::profile::load_chat_template;
 
 /// From messages to the text of a prompt, by a model's chat template and what its family sets.
 ///
 /// ```no_run
 /// # fn main() -> specc_runtime::Result<()> {
-/// # let families: &[&'static specc_runtime::graph::Family] = &[];
+/// # let families: &[&'static specc_runtime::Family] = &[];
 /// use serde_json::json;
 /// use specc_runtime::{LoadOptions, Model, Options, text::Clock};
 ///

@@ -6,7 +6,8 @@ use specc_text::Tokenizer;
 use super::Model;
 use super::generation::row;
 use crate::capabilities::Provided;
-use crate::graph::{LoadedGraph, Pooling, TextVector, TokenPhases};
+use crate::family::{Pooling, TextVector};
+use crate::graph::{LoadedGraph, TokenPhases};
 use crate::pass::Pass;
 use crate::{Error, Result, ops};
 

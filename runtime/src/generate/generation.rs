@@ -8,7 +8,7 @@ use mlx_rs::{Array, memory};
 
 use super::options::peak_memory;
 use super::planner::{PrefillKind, PrefillState};
-use super::text::Told;
+use super::text::AnswerText;
 use super::{FinishReason, Model, Options, Piece, Session, Stats};
 use crate::array::from_i32s;
 use crate::graph::{Autoregressive, TokenPhases};
@@ -19,16 +19,16 @@ use crate::{Error, Result, ops};
 const CLEAR_EVERY: usize = 256;
 
 /// A session of the generation's own, or the caller's.
-pub(super) enum Held<'a> {
+pub(super) enum SessionRef<'a> {
     Own(Box<Session>),
     Lent(&'a mut Session),
 }
 
-impl Held<'_> {
+impl SessionRef<'_> {
     pub(super) fn get(&mut self) -> &mut Session {
         match self {
-            Held::Own(session) => session,
-            Held::Lent(session) => session,
+            SessionRef::Own(session) => session,
+            SessionRef::Lent(session) => session,
         }
     }
 }
@@ -48,7 +48,7 @@ struct Pending {
 /// the tokens read so far.
 pub struct TokenGeneration<'a> {
     graph: &'a dyn Autoregressive,
-    session: Held<'a>,
+    session: SessionRef<'a>,
     options: Options,
     chunk: usize,
     tail_split: bool,
@@ -56,7 +56,7 @@ pub struct TokenGeneration<'a> {
     sampler: Sampler,
     history: History,
     eos: Vec<u32>,
-    told: Told<'a>,
+    told: AnswerText<'a>,
     pending: Option<Pending>,
     /// Tokens whose choice has been built.
     chosen: u64,
@@ -77,7 +77,7 @@ impl std::fmt::Debug for TokenGeneration<'_> {
 impl<'a> TokenGeneration<'a> {
     pub(super) fn start(
         model: &'a Model,
-        mut session: Held<'a>,
+        mut session: SessionRef<'a>,
         prompt: &[u32],
         options: Options,
     ) -> Result<Self> {
@@ -91,7 +91,7 @@ impl<'a> TokenGeneration<'a> {
             return Err(Error::input("logit bias", expected, id.to_string()));
         }
         let history = History::new(&options.penalties, prompt)?;
-        let told = Told::new(model, &options)?;
+        let told = AnswerText::new(model, &options)?;
         let started = Instant::now();
         let cached = session.get().reuse(prompt)?;
         let stats =

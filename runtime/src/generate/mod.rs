@@ -1,6 +1,7 @@
 //! From a model folder to text: [`Model`], its [`Session`]s, and [`Generation`], which gives a piece a token.
 
 mod answer;
+pub(crate) mod bind;
 mod chat;
 pub mod denoise;
 mod embed;
@@ -13,6 +14,7 @@ mod session;
 mod text;
 
 pub use answer::Generation;
+pub use bind::{BoundGraph, Workspace, bind_graph_caches, compose_graph_caches};
 pub use chat::Chat;
 pub use denoise::{Denoising, DenoisingOptions, DenoisingSettings};
 pub use embed::Embedded;
@@ -25,4 +27,4 @@ pub use planner::{
 };
 pub use session::Session;
 
-use generation::Held;
+use generation::SessionRef;

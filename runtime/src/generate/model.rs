@@ -6,13 +6,15 @@ use std::path::Path;
 use specc_checkpoint::config::Unread;
 use specc_text::Tokenizer;
 
+use super::bind::{BoundGraph, bind_graph_caches};
 use super::denoise::{self, DenoisingSettings, Refusal};
 use super::generation::row;
 use super::{Generation, Options, Session};
-use crate::cache::{BoundGraph, CachePlan, bind_graph_caches};
+use crate::cache::CachePlan;
 use crate::capabilities::{GraphCapabilities, declared_graph};
 use crate::composition::{Composition, CompositionRequest, kv_config, resolve_composition};
-use crate::graph::{Family, LoadedGraph, Method, TokenPhases};
+use crate::family::Family;
+use crate::graph::{LoadedGraph, Method, TokenPhases};
 use crate::profile::{Registry, ResolvedProfile};
 use crate::weights::{LoadOptions, ModelSource};
 use crate::{Error, Result};
@@ -184,7 +186,7 @@ impl Model {
     /// # Errors
     /// An empty prompt, an id outside the vocabulary, a setting out of range.
     pub fn generate(&self, prompt: &[u32], options: Options) -> Result<Generation<'_>> {
-        Generation::start(self, super::Held::Own(Box::new(self.session())), prompt, options)
+        Generation::start(self, super::SessionRef::Own(Box::new(self.session())), prompt, options)
     }
 
     /// Generates after a prompt; what the session holds of it is not read again.
@@ -197,7 +199,7 @@ impl Model {
         prompt: &[u32],
         options: Options,
     ) -> Result<Generation<'a>> {
-        Generation::start(self, super::Held::Lent(session), prompt, options)
+        Generation::start(self, super::SessionRef::Lent(session), prompt, options)
     }
 
     /// Checks the ids of a prompt.

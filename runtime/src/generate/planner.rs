@@ -1,6 +1,6 @@
 //! How a prompt is cut into forwards.
 
-use crate::cache::Workspace;
+use super::bind::Workspace;
 
 /// What is known when the next forward of a prompt is planned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

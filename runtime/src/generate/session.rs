@@ -7,8 +7,8 @@ use sha2::{Digest, Sha256};
 use super::Model;
 use super::generation::row;
 use crate::cache::{CachePlan, CacheSet, DEFAULT_CODECS, Identity};
-use crate::capabilities::state_codecs_of;
-use crate::graph::{KNOWN_TOKENS, LoadedGraph, TokenPhases};
+use crate::graph::{LoadedGraph, TokenPhases};
+use crate::pass::KNOWN_TOKENS;
 use crate::{Error, Result};
 
 /// Caches that live from one request to the next: what a new prompt shares with the tokens read
@@ -133,7 +133,7 @@ impl Model {
             weights: self.source().fingerprint()?,
             tokenizer: digest("tokenizer.json")?,
             namespace: String::new(),
-            codecs: state_codecs_of(self.bound()).unwrap_or(&DEFAULT_CODECS).id.to_owned(),
+            codecs: self.bound().state_codecs().unwrap_or(&DEFAULT_CODECS).id.to_owned(),
         })
     }
 }

@@ -6,7 +6,7 @@ use super::{FinishReason, Model, Options, Piece};
 use crate::{Error, Result};
 
 /// What was told of an answer so far, and how it ended; the same for every method.
-pub(super) struct Told<'a> {
+pub(super) struct AnswerText<'a> {
     text: Option<TextStream<'a>>,
     /// Why the answer ended; none while it goes on.
     pub finish: Option<FinishReason>,
@@ -16,7 +16,7 @@ pub(super) struct Told<'a> {
     ended: bool,
 }
 
-impl<'a> Told<'a> {
+impl<'a> AnswerText<'a> {
     /// Nothing so far of what a request asks for.
     ///
     /// # Errors

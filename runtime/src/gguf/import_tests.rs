@@ -1,3 +1,5 @@
+//! Imports of small files, whole and damaged.
+
 use super::*;
 use crate::gguf::fixture::Builder;
 use crate::gguf::{GgufTensor, GgufValue};

@@ -1,3 +1,5 @@
+//! Blocks of every type against values that other programs computed.
+
 use super::*;
 use crate::gguf::BlockType;
 use crate::gguf::reader::TensorInfo;

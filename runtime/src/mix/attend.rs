@@ -1,3 +1,5 @@
+//! Attention of queries to keys and values: of a cache, of another layer, of the whole sequence.
+
 use mlx_rs::Array;
 use mlx_rs::fast::{ScaledDotProductAttentionMask, scaled_dot_product_attention};
 

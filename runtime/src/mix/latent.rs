@@ -6,7 +6,8 @@ use mlx_rs::{Array, Dtype};
 
 use crate::cache::{Mask, Slot, Stored, lowest};
 use crate::nn::MultiLinear;
-use crate::pass::{Pass, Phase};
+use crate::pass::Pass;
+use crate::phase::Phase;
 use crate::weights::Loader;
 use crate::{Error, Result, array, ops};
 

@@ -5,7 +5,8 @@ use mlx_rs::Array;
 use super::*;
 use crate::cache::{CacheLayer, CachePlan, CacheSet, Slot, StorageLayout, storages};
 use crate::nn::MultiLinear;
-use crate::pass::{Padding, Pass, Phase};
+use crate::pass::Pass;
+use crate::phase::{Padding, Phase};
 use crate::{Result, ops};
 
 const TOLERANCE: f32 = 2e-5;

@@ -1,3 +1,5 @@
+//! Tables of token vectors: rows by id, as the head, and the mean under probabilities.
+
 use mlx_rs::Array;
 
 use super::linear::Matrix;

@@ -1,3 +1,5 @@
+//! Stacks of matrices: one of each expert, and one of each head.
+
 use mlx_rs::Array;
 use mlx_rs::ops as mx;
 

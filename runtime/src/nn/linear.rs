@@ -1,7 +1,10 @@
+//! A linear layer, and the product of a row with a dense or packed matrix.
+
 use mlx_rs::Array;
 use mlx_rs::ops as mx;
+use specc_checkpoint::map::QuantParams;
 
-use crate::array::{Quantisation, quantized_matmul};
+use crate::array::quantized_matmul;
 use crate::weights::{Loader, Weight};
 use crate::{Dtype, Result, ops};
 
@@ -44,7 +47,7 @@ pub(super) enum Matrix {
     /// `kind` is set when results take another type than the product has.
     Dense { transposed: Array, kind: Option<Dtype> },
     /// Packed numbers.
-    Packed { weight: Array, scales: Array, biases: Option<Array>, quantisation: Quantisation },
+    Packed { weight: Array, scales: Array, biases: Option<Array>, quantisation: QuantParams },
 }
 
 impl Matrix {

@@ -1,3 +1,5 @@
+//! Norms with weights: root mean square, and mean and variance.
+
 use mlx_rs::Array;
 use mlx_rs::fast;
 

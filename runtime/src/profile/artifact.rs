@@ -1,3 +1,5 @@
+//! An artifact's name, from where its folder lies.
+
 use std::path::{Component, Path};
 
 /// The artifact that a model folder is, as `hf:REPOSITORY@REVISION`, where its path gives it away:

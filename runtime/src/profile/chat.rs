@@ -1,12 +1,13 @@
+//! A model's chat template: the folder's, or the family's own.
+
 use std::path::Path;
 
 use serde_json::{Map, Value};
-use specc_text::source::FallbackRenderer;
 use specc_text::template::Template;
-use specc_text::{ChatTemplate, Clock, TemplateOptions, ThinkingFormat};
+use specc_text::{ChatTemplate, Clock, FallbackRenderer, TemplateOptions, ThinkingFormat};
 
 use super::Profile;
-use crate::graph::ChatFormat;
+use crate::family::ChatFormat;
 use crate::{Error, Result};
 
 /// A family's template, for checkpoints that carry none.

@@ -1,3 +1,5 @@
+//! What is wrong with a profile.
+
 use thiserror::Error;
 
 /// Why a profile cannot be, or does not fit.

@@ -24,7 +24,8 @@ pub use validate::{
 use serde::Serialize;
 
 use crate::Result;
-use crate::graph::{ChatFormat, Family, Method};
+use crate::family::{ChatFormat, Family};
+use crate::graph::Method;
 use crate::weights::ModelSource;
 
 /// How much is known of a graph's numbers.

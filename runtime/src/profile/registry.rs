@@ -1,3 +1,5 @@
+//! The families of a program: which one takes a model, and by which profile.
+
 use std::collections::BTreeMap;
 
 use serde::Serialize;
@@ -5,7 +7,7 @@ use specc_checkpoint::config::config_fingerprint;
 
 use super::validate::{engine_capabilities, validate_profile};
 use super::{ArtifactProfile, Profile, ProfileError, artifact_of, loop_of};
-use crate::graph::{Family, Tier};
+use crate::family::{Family, Tier};
 use crate::weights::ModelSource;
 use crate::{Error, Result};
 

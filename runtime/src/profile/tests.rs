@@ -1,10 +1,12 @@
+//! Profiles of families: what they may say, and which one a folder gets.
+
 use std::collections::BTreeSet;
 
 use serde_json::json;
 use specc_checkpoint::config::config_fingerprint;
 
 use super::*;
-use crate::graph::Tier;
+use crate::family::Tier;
 use crate::testing::{family, leak, source};
 
 const SNAPSHOT: &str = "models--acme--tiny/snapshots/0123abc";

@@ -1,7 +1,9 @@
+//! What a profile may ask of this engine.
+
 use std::collections::BTreeSet;
 
 use super::{Claim, Fidelity, FidelityTier, Profile, ProfileError, Specialization};
-use crate::graph::Family;
+use crate::family::Family;
 
 /// What the engine can do whatever families it has.
 pub const BASE_CAPABILITIES: [&str; 6] = [

@@ -1,3 +1,5 @@
+//! Draws and penalties against the reference.
+
 use super::*;
 use mlx_rs::Array;
 

@@ -1,3 +1,5 @@
+//! Computes the nodes of a weight plan as arrays.
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -6,7 +8,7 @@ use specc_checkpoint::map::{Node, Op, Part};
 use specc_checkpoint::tensors::{Dtype as Stored, Mapped, TensorIndex};
 
 use super::synthetic::shape_only;
-use crate::array::{self, Quantisation};
+use crate::array;
 use crate::{Dtype, Error, Result, ops};
 
 /// Computes the values of a weight plan from mapped files.
@@ -92,18 +94,17 @@ impl<'a> Evaluator<'a> {
             },
             Op::Add { value, of } => ops::add_scalar(&self.value(of)?, *value as f32)?,
             Op::Scale { value, of } => ops::mul_scalar(&self.value(of)?, *value as f32)?,
-            Op::Dequantize { params, weight, scales, biases } => {
+            Op::Dequantise { params, weight, scales, biases } => {
                 let (weight, scales) = (self.value(weight)?, self.value(scales)?);
                 let biases = biases.as_ref().map(|b| self.value(b)).transpose()?;
-                let q = Quantisation::try_from(*params)?;
                 let out = Some(dtype(node.dtype));
-                array::dequantize(&weight, &scales, biases.as_ref(), q, out)?
+                array::dequantize(&weight, &scales, biases.as_ref(), *params, out)?
             }
-            Op::Quantize { params, part, of } => {
+            Op::Quantise { params, part, of } => {
                 let key = Arc::as_ptr(of);
                 if !self.packed.contains_key(&key) {
                     let x = self.value(of)?;
-                    let parts = array::quantize(&x, Quantisation::try_from(*params)?)?;
+                    let parts = array::quantize(&x, *params)?;
                     self.packed.insert(key, parts);
                 }
                 let lost = || Error::Weights("a quantisation without biases".into());

@@ -1,3 +1,5 @@
+//! Gives a graph its weights by name, and tells what was missing or left over.
+
 use std::collections::{BTreeSet, HashMap};
 
 use mlx_rs::Array;
@@ -7,7 +9,7 @@ use specc_checkpoint::quant::{self, Stored};
 use super::evaluate::Evaluator;
 use super::module::Weight;
 use super::source::{Fill, ModelSource};
-use crate::array::{Quantisation, dequantize, is_float};
+use crate::array::{dequantize, is_float};
 use crate::backend::Policy;
 use crate::{Dtype, Error, Result, ops};
 
@@ -198,7 +200,7 @@ impl<'a> Loader<'a> {
                 weight,
                 scales: take("scales")?.ok_or_else(gone)?,
                 biases: take("biases")?,
-                quantisation: Quantisation::try_from(params)?,
+                quantisation: params,
             }),
         }
     }

@@ -9,5 +9,8 @@ mod synthetic;
 
 pub use loader::Loader;
 pub use module::Weight;
+pub use specc_checkpoint::config::QuantMode;
+pub use specc_checkpoint::map::QuantParams;
+
 pub use source::{LoadOptions, ModelSource};
 pub use synthetic::Synthetic;

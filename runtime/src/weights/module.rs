@@ -1,9 +1,9 @@
+//! A weight as modules hold it: dense or packed.
+
 use mlx_rs::Array;
-use specc_checkpoint::config::Mode;
 use specc_checkpoint::map::QuantParams;
 
-use crate::array::{QuantMode, Quantisation};
-use crate::{Dtype, Error, Result};
+use crate::Dtype;
 
 /// A matrix, or a stack of them, [.., out, in].
 #[derive(Debug, Clone)]
@@ -24,7 +24,7 @@ pub enum Weight {
         /// One a group.
         biases: Option<Array>,
         /// How they are packed.
-        quantisation: Quantisation,
+        quantisation: QuantParams,
     },
 }
 
@@ -41,22 +41,5 @@ impl Weight {
                 shape
             }
         }
-    }
-}
-
-impl TryFrom<QuantParams> for Quantisation {
-    type Error = Error;
-
-    fn try_from(params: QuantParams) -> Result<Self> {
-        let int = |n: u32| {
-            i32::try_from(n).map_err(|_| Error::Weights(format!("quantisation of {n} bits")))
-        };
-        let mode = match params.mode {
-            Mode::Affine => QuantMode::Affine,
-            Mode::Mxfp4 => QuantMode::Mxfp4,
-            Mode::Mxfp8 => QuantMode::Mxfp8,
-            Mode::Nvfp4 => QuantMode::Nvfp4,
-        };
-        Ok(Quantisation { bits: int(params.bits)?, group_size: int(params.group_size)?, mode })
     }
 }

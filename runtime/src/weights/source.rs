@@ -1,3 +1,5 @@
+//! A model folder before its weights are loaded, or a stand-in for one.
+
 use std::path::{Path, PathBuf};
 
 use specc_checkpoint::config::{ConfigFile, QuantizationConfig, Reader};

@@ -2,9 +2,10 @@
 
 use half::{bf16, f16};
 use mlx_rs::{Array, random};
+use specc_checkpoint::map::QuantParams;
 
 use super::module::Weight;
-use crate::array::{Quantisation, quantize};
+use crate::array::quantize;
 use crate::{Dtype, Error, Result, ops};
 
 /// Random weights in the shapes that a configuration gives.
@@ -13,7 +14,7 @@ pub struct Synthetic {
     /// The type of the weights: float32, float16 or bfloat16.
     pub dtype: Dtype,
     /// How matrices are packed, where their rows divide into groups.
-    pub quantisation: Option<Quantisation>,
+    pub quantisation: Option<QuantParams>,
     /// Makes the weights the same each time.
     pub seed: u64,
 }

@@ -7,10 +7,11 @@ mod common;
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
-use specc_text::source::FallbackRenderer;
+
 use specc_text::tokenizer::eos_token_ids;
 use specc_text::{
-    ThinkingFormat, Tokenizer, ToolCallFormat, load_model_chat_template, source, template,
+    FallbackRenderer, TemplateOptions, ThinkingFormat, Tokenizer, ToolCallFormat,
+    load_model_chat_template, template,
 };
 
 fn write(dir: &Path, name: &str, value: &Value) {
@@ -21,8 +22,8 @@ fn variables(value: Value) -> Map<String, Value> {
     value.as_object().unwrap().clone()
 }
 
-fn options() -> source::TemplateOptions {
-    source::TemplateOptions::default()
+fn options() -> TemplateOptions {
+    TemplateOptions::default()
 }
 
 #[test]
@@ -158,11 +159,11 @@ fn formats_are_detected_unless_said() {
     assert_eq!(chat.tool_call_format(), ToolCallFormat::Json);
     assert_eq!(chat.render(&Map::new()).unwrap(), "<tool_call>");
 
-    let off = load(source::TemplateOptions { disable_thinking: true, ..options() });
+    let off = load(TemplateOptions { disable_thinking: true, ..options() });
     assert_eq!(off.thinking_format(), ThinkingFormat::None);
     assert_eq!(off.render(&Map::new()).unwrap(), "<think></think><tool_call>");
 
-    let said = load(source::TemplateOptions {
+    let said = load(TemplateOptions {
         thinking: Some(ThinkingFormat::Channel),
         tool_calls: Some(ToolCallFormat::None),
         ..options()

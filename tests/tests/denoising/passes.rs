@@ -8,7 +8,8 @@ use specc_runtime::cache::{CachePlan, CacheSet};
 use specc_runtime::codegen::WeightMap;
 use specc_runtime::generate::Model;
 use specc_runtime::graph::{Denoiser, LoadedGraph};
-use specc_runtime::pass::{Padding, Pass, Phase};
+use specc_runtime::pass::Pass;
+use specc_runtime::phase::{Padding, Phase};
 use specc_runtime::weights::{LoadOptions, ModelSource};
 use specc_runtime::{Array, Dtype, array, nn, ops};
 

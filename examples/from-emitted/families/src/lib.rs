@@ -8,12 +8,12 @@ pub mod llama;
 pub mod qwen3;
 
 #[rustfmt::skip]
-static FAMILIES: &[&specc_runtime::graph::Family] = &[
+static FAMILIES: &[&specc_runtime::Family] = &[
     &qwen3::FAMILY,
     &llama::FAMILY,
 ];
 
 /// The families of this crate, in the order they are tried.
-pub fn families() -> &'static [&'static specc_runtime::graph::Family] {
+pub fn families() -> &'static [&'static specc_runtime::Family] {
     FAMILIES
 }

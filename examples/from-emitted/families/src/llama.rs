@@ -760,10 +760,10 @@ fn accepts(_: &ModelSource) -> Result<bool> {
 }
 
 /// Why some tensors are needed, should one of them be missing.
-fn asked(source: &ModelSource) -> Vec<Asked> {
+fn reasons(source: &ModelSource) -> Vec<Reason> {
     let r = source.reader(&["text_config", ""]);
     Vec::from([
-        Asked::new(
+        Reason::new(
             &[
                 "model.layers.*.self_attn.q_proj.bias",
                 "model.layers.*.self_attn.k_proj.bias",
@@ -774,7 +774,7 @@ fn asked(source: &ModelSource) -> Vec<Asked> {
             &[("attention_bias", &["attention_bias"])],
             &r,
         ),
-        Asked::new(
+        Reason::new(
             &[
                 "model.layers.*.mlp.gate_proj.bias",
                 "model.layers.*.mlp.up_proj.bias",
@@ -784,7 +784,7 @@ fn asked(source: &ModelSource) -> Vec<Asked> {
             &[("mlp_bias", &["mlp_bias"])],
             &r,
         ),
-        Asked::new(
+        Reason::new(
             &["lm_head.weight"],
             ("tie_word_embeddings ?? not has(\"lm_head.weight\")", false),
             &[("tie_word_embeddings", &["tie_word_embeddings"])],
@@ -797,7 +797,7 @@ fn asked(source: &ModelSource) -> Vec<Asked> {
 fn load(source: &ModelSource) -> Result<LoadedGraph> {
     let cfg = Config::read(source)?;
     let map = WeightMap {
-        asked: asked(source),
+        reasons: reasons(source),
         ..weight_map(&cfg)?
     };
     let mut ld = source.loader(&map)?;

@@ -8,11 +8,11 @@
 pub mod llama;
 
 #[rustfmt::skip]
-static FAMILIES: &[&specc_runtime::graph::Family] = &[
+static FAMILIES: &[&specc_runtime::Family] = &[
     &llama::FAMILY,
 ];
 
 /// The families of this crate, in the order they are tried.
-pub fn families() -> &'static [&'static specc_runtime::graph::Family] {
+pub fn families() -> &'static [&'static specc_runtime::Family] {
     FAMILIES
 }

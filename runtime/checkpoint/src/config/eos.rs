@@ -1,3 +1,5 @@
+//! The end tokens that the files of a model name.
+
 use std::collections::BTreeSet;
 
 use super::{ConfigError, ConfigFile, Key, Reader};

@@ -1,3 +1,5 @@
+//! What is wrong with a configuration.
+
 use std::path::PathBuf;
 
 use thiserror::Error;

@@ -1,3 +1,5 @@
+//! A configuration in memory, with a record of the keys that were read.
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{ErrorKind, Read};

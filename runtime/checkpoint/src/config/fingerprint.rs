@@ -1,3 +1,5 @@
+//! A configuration as canonical text, its hash, and the first key in which two differ.
+
 use std::fmt::Write as _;
 
 use serde_json::Value;

@@ -1,3 +1,5 @@
+//! One key of a configuration: where it may stand, its range, and reading it as a type.
+
 use serde_json::Value;
 
 use super::{ConfigError, ConfigFile, json};

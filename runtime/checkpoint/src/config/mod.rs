@@ -21,6 +21,6 @@ pub use fingerprint::{
     ConfigDifference, canonical_config, config_difference, config_fingerprint, fingerprint_of,
 };
 pub use key::{FromConfig, Key, Presence, Reader};
-pub use quantization::{Mode, Override, QuantEntry, QuantizationConfig};
+pub use quantization::{Override, QuantEntry, QuantMode, QuantizationConfig};
 pub use rope::{RopeConfig, RopeScaling};
 pub use unread::{BENIGN_KEYS, Unread};

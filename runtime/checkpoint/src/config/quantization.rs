@@ -1,3 +1,5 @@
+//! What a configuration says of quantised modules, in the dialects there are.
+
 use std::collections::HashMap;
 use std::fmt;
 
@@ -7,7 +9,7 @@ use super::{ConfigError, Key, Reader};
 
 /// How a group of quantised numbers is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Mode {
+pub enum QuantMode {
     /// `scale * q + bias` per group; scales and biases are floats.
     #[default]
     Affine,
@@ -19,32 +21,33 @@ pub enum Mode {
     Nvfp4,
 }
 
-impl Mode {
+impl QuantMode {
     /// All modes.
-    pub const ALL: [Mode; 4] = [Mode::Affine, Mode::Mxfp4, Mode::Mxfp8, Mode::Nvfp4];
+    pub const ALL: [QuantMode; 4] =
+        [QuantMode::Affine, QuantMode::Mxfp4, QuantMode::Mxfp8, QuantMode::Nvfp4];
 
     /// The name in configuration files.
     pub const fn name(self) -> &'static str {
         match self {
-            Mode::Affine => "affine",
-            Mode::Mxfp4 => "mxfp4",
-            Mode::Mxfp8 => "mxfp8",
-            Mode::Nvfp4 => "nvfp4",
+            QuantMode::Affine => "affine",
+            QuantMode::Mxfp4 => "mxfp4",
+            QuantMode::Mxfp8 => "mxfp8",
+            QuantMode::Nvfp4 => "nvfp4",
         }
     }
 
     /// The only bits and group size that the mode has; `None` for affine.
     pub const fn fixed(self) -> Option<(u32, u32)> {
         match self {
-            Mode::Affine => None,
-            Mode::Mxfp4 => Some((4, 32)),
-            Mode::Mxfp8 => Some((8, 32)),
-            Mode::Nvfp4 => Some((4, 16)),
+            QuantMode::Affine => None,
+            QuantMode::Mxfp4 => Some((4, 32)),
+            QuantMode::Mxfp8 => Some((8, 32)),
+            QuantMode::Nvfp4 => Some((4, 16)),
         }
     }
 }
 
-impl fmt::Display for Mode {
+impl fmt::Display for QuantMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -58,7 +61,7 @@ pub struct QuantEntry {
     /// Numbers that share a scale.
     pub group_size: Option<u32>,
     /// How they are written.
-    pub mode: Option<Mode>,
+    pub mode: Option<QuantMode>,
 }
 
 impl fmt::Display for QuantEntry {
@@ -151,13 +154,13 @@ impl QuantizationConfig {
     }
 
     fn method(&mut self, reader: &Reader<'_>, method: &str) -> Result<(), ConfigError> {
-        let fixed = |mode: Mode| {
+        let fixed = |mode: QuantMode| {
             let (bits, group_size) = mode.fixed().unwrap_or((4, 32));
             QuantEntry { bits: Some(bits), group_size: Some(group_size), mode: Some(mode) }
         };
         let mode = match method {
-            "mxfp4" => Mode::Mxfp4,
-            "mxfp8" => Mode::Mxfp8,
+            "mxfp4" => QuantMode::Mxfp4,
+            "mxfp8" => QuantMode::Mxfp8,
             "fp8" => {
                 let block: Option<Vec<i64>> =
                     reader.list(Key::new("weight_block_size").range(1, 1 << 20))?;
@@ -170,9 +173,9 @@ impl QuantizationConfig {
                 return Ok(());
             }
             "compressed-tensors" => match reader.string("format")?.as_deref() {
-                Some("nvfp4-pack-quantized") => Mode::Nvfp4,
-                Some("mxfp4-pack-quantized") => Mode::Mxfp4,
-                Some("pack-quantized") => Mode::Affine,
+                Some("nvfp4-pack-quantized") => QuantMode::Nvfp4,
+                Some("mxfp4-pack-quantized") => QuantMode::Mxfp4,
+                Some("pack-quantized") => QuantMode::Affine,
                 _ => {
                     let known = "nvfp4-pack-quantized, mxfp4-pack-quantized or pack-quantized";
                     return Err(reader.invalid("format", known));
@@ -212,7 +215,7 @@ fn entry(reader: &Reader<'_>) -> Result<QuantEntry, ConfigError> {
     let group_size = reader.int("group_size")?;
     let mode = match reader.string("mode")? {
         None => None,
-        Some(name) => match Mode::ALL.into_iter().find(|m| m.name() == name) {
+        Some(name) => match QuantMode::ALL.into_iter().find(|m| m.name() == name) {
             Some(mode) => Some(mode),
             None => return Err(reader.invalid("mode", "affine, mxfp4, mxfp8 or nvfp4")),
         },
@@ -227,7 +230,7 @@ fn entry(reader: &Reader<'_>) -> Result<QuantEntry, ConfigError> {
         Some(g @ (16 | 32 | 64 | 128)) => Some(g as u32),
         Some(_) => return Err(reader.invalid("group_size", "16, 32, 64 or 128")),
     };
-    if let Some((fixed_bits, fixed_group)) = mode.and_then(Mode::fixed) {
+    if let Some((fixed_bits, fixed_group)) = mode.and_then(QuantMode::fixed) {
         if bits.is_some_and(|b| b != fixed_bits) {
             return Err(reader.invalid("bits", format!("{fixed_bits}, the only bits of this mode")));
         }

@@ -1,3 +1,5 @@
+//! What a configuration says of rotation and its scaling, in the dialects there are.
+
 use super::{ConfigError, Key, Reader};
 
 /// Rotary position embedding as a configuration states it.

@@ -1,3 +1,5 @@
+//! Keys that nobody read, and keys that say nothing about how a model computes.
+
 use std::collections::BTreeSet;
 use std::fmt;
 

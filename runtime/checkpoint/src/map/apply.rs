@@ -13,7 +13,7 @@ type Dense = Result<Arc<Node>, Bad>;
 pub(super) fn apply(step: &Step, value: Value) -> Result<Value, Bad> {
     match value {
         Value::Dense { node, was } => {
-            let was = if matches!(step, Step::Dequantize) { None } else { was };
+            let was = if matches!(step, Step::Dequantise) { None } else { was };
             Ok(Value::Dense { node: dense(step, &node)?, was })
         }
         Value::Packed(packed) => packed_step(step, packed),
@@ -50,7 +50,7 @@ fn packed_step(step: &Step, packed: Packed) -> Result<Value, Bad> {
             }
             false
         }
-        Step::Dequantize => {
+        Step::Dequantise => {
             return Ok(Value::Dense { node: packed.dense()?.0, was: None });
         }
         Step::ViewAs { .. } | Step::ScaleBlocks { .. } => {
@@ -173,7 +173,7 @@ fn dense(step: &Step, node: &Arc<Node>) -> Dense {
             arithmetic(node)?;
             same(node, Op::Scale { value: *value, of: node.clone() })
         }
-        Step::Dequantize => Ok(node.clone()),
+        Step::Dequantise => Ok(node.clone()),
         Step::Stack { .. }
         | Step::Concat { .. }
         | Step::Split { .. }
@@ -291,7 +291,7 @@ fn view_as(node: &Arc<Node>, dtype: Dtype) -> Dense {
 /// The mode in which a value is stored in the end: quantised again when it was before.
 pub(super) fn settle(value: Value) -> Value {
     match value {
-        Value::Dense { node, was: Some(params) } => match Packed::quantize(&node, params) {
+        Value::Dense { node, was: Some(params) } => match Packed::quantise(&node, params) {
             Some(packed) => Value::Packed(packed),
             None => Value::Dense { node, was: None },
         },

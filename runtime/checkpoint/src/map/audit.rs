@@ -1,3 +1,5 @@
+//! What a graph took against what a plan offers: missing tensors, and those that nobody explains.
+
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt;
 
@@ -135,8 +137,8 @@ impl Plan {
 
 impl Plan {
     fn because(&self, tensor: &str) -> Vec<String> {
-        let asked = self.asked.iter().filter(|asked| asked.concerns(tensor));
-        asked.map(|asked| asked.because().to_owned()).collect()
+        let reasons = self.reasons.iter().filter(|reason| reason.concerns(tensor));
+        reasons.map(|reason| reason.because().to_owned()).collect()
     }
 }
 

@@ -1,3 +1,5 @@
+//! What is wrong with a weight map on a checkpoint.
+
 use thiserror::Error;
 
 /// Why a weight map does not apply to a checkpoint.

@@ -22,7 +22,6 @@
 //! that ends in `.weight` takes the same siblings.
 
 mod apply;
-mod asked;
 mod audit;
 mod error;
 mod join;
@@ -32,14 +31,15 @@ mod plan;
 mod planner;
 mod present;
 mod quantised;
+mod reason;
 mod rule;
 mod run;
 
-pub use asked::{Asked, because};
 pub use audit::{Missing, Unexplained};
 pub use error::MapError;
 pub use node::{Node, Op, Part, QuantParams};
 pub use pattern::{Captures, Pattern, PatternError, Template};
 pub use plan::{Derived, Dropped, Plan, plan};
 pub use present::Present;
+pub use reason::{Reason, because};
 pub use rule::{Condition, DropRule, Match, Prefix, Rule, Step, Target, WeightMap};

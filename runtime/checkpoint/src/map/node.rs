@@ -1,7 +1,9 @@
+//! Values that are computed from stored tensors, as a graph of operations.
+
 use std::fmt;
 use std::sync::Arc;
 
-use crate::config::{Mode, QuantEntry};
+use crate::config::{QuantEntry, QuantMode};
 use crate::tensors::{Dtype, TensorId};
 
 /// Bits, group size and mode of a quantised tensor, all known.
@@ -12,10 +14,15 @@ pub struct QuantParams {
     /// Numbers that share a scale: 16, 32, 64 or 128.
     pub group_size: u32,
     /// How they are written.
-    pub mode: Mode,
+    pub mode: QuantMode,
 }
 
 impl QuantParams {
+    /// Affine quantisation.
+    pub const fn affine(bits: u32, group_size: u32) -> Self {
+        Self { bits, group_size, mode: QuantMode::Affine }
+    }
+
     /// The same as a statement of a configuration.
     pub fn entry(self) -> QuantEntry {
         QuantEntry {
@@ -112,7 +119,7 @@ pub enum Op {
         of: Arc<Node>,
     },
     /// Packed numbers made dense, in the node's type.
-    Dequantize {
+    Dequantise {
         /// How they are packed.
         params: QuantParams,
         /// Packed, U32.
@@ -123,7 +130,7 @@ pub enum Op {
         biases: Option<Arc<Node>>,
     },
     /// One array of the quantisation of a dense value; its siblings share the operand.
-    Quantize {
+    Quantise {
         /// How.
         params: QuantParams,
         /// Which array.
@@ -154,8 +161,8 @@ impl Node {
             | Op::Slice { of, .. }
             | Op::Add { of, .. }
             | Op::Scale { of, .. }
-            | Op::Quantize { of, .. } => vec![of],
-            Op::Dequantize { weight, scales, biases, .. } => {
+            | Op::Quantise { of, .. } => vec![of],
+            Op::Dequantise { weight, scales, biases, .. } => {
                 [Some(weight), Some(scales), biases.as_ref()].into_iter().flatten().collect()
             }
             Op::ScaleBlocks { weight, scales, .. } => vec![weight, scales],

@@ -1,3 +1,5 @@
+//! Patterns of tensor names, and what they catch.
+
 use std::fmt;
 
 use thiserror::Error;

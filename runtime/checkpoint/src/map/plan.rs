@@ -1,10 +1,12 @@
+//! What a weight map gives on a checkpoint: tensors with how they are computed, and what was dropped.
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::asked::Asked;
 use super::error::MapError;
 use super::node::Node;
 use super::planner::Planner;
+use super::reason::Reason;
 use super::rule::{Rule, Step, WeightMap};
 use crate::Problems;
 use crate::config::{Override, QuantizationConfig};
@@ -37,7 +39,7 @@ pub struct Plan {
     pub(super) dropped: Vec<Dropped>,
     /// Names as stored, by [`TensorId`].
     pub(super) stored: Vec<Box<str>>,
-    pub(super) asked: Vec<Asked>,
+    pub(super) reasons: Vec<Reason>,
 }
 
 impl Plan {
@@ -86,8 +88,8 @@ pub fn plan(
     planner.drop_all(&map.drops);
     let stored = index.tensors().iter().map(|t| t.name.clone()).collect();
     let (tensors, dropped, errors) = planner.finish();
-    let asked = map.asked.clone();
-    Problems::check(errors, Plan { tensors, dropped, stored, asked })
+    let reasons = map.reasons.clone();
+    Problems::check(errors, Plan { tensors, dropped, stored, reasons })
 }
 
 fn validate(rule: &Rule) -> Result<(), String> {

@@ -1,3 +1,5 @@
+//! What a checkpoint holds, for conditions of weight maps.
+
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::node::{Node, Op, Part, QuantParams};
-use crate::config::{Mode, QuantEntry};
+use crate::config::{QuantEntry, QuantMode};
 use crate::tensors::Dtype;
 
 /// What a step needed and what it got.
@@ -52,7 +52,7 @@ impl Packed {
             width.checked_mul(32) == groups.checked_mul(bits as usize * group as usize)
         };
         if self.scales.dtype == Dtype::U8 {
-            let fixed = Mode::ALL.into_iter().filter_map(|mode| {
+            let fixed = QuantMode::ALL.into_iter().filter_map(|mode| {
                 let (bits, group_size) = mode.fixed()?;
                 fits(bits, group_size).then_some(QuantParams { bits, group_size, mode })
             });
@@ -62,7 +62,7 @@ impl Packed {
         for bits in BITS {
             for group_size in GROUPS {
                 if fits(bits, group_size) {
-                    found.push(QuantParams { bits, group_size, mode: Mode::Affine });
+                    found.push(QuantParams::affine(bits, group_size));
                 }
             }
         }
@@ -130,10 +130,10 @@ impl Packed {
             *last *= params.group_size as usize;
         }
         let dtype = match params.mode {
-            Mode::Affine => self.scales.dtype,
+            QuantMode::Affine => self.scales.dtype,
             _ => Dtype::BF16,
         };
-        let op = Op::Dequantize {
+        let op = Op::Dequantise {
             params,
             weight: self.weight.clone(),
             scales: self.scales.clone(),
@@ -143,7 +143,7 @@ impl Packed {
     }
 
     /// The arrays of the quantisation of `node`; `None` where its last axis does not divide.
-    pub fn quantize(node: &Arc<Node>, params: QuantParams) -> Option<Packed> {
+    pub fn quantise(node: &Arc<Node>, params: QuantParams) -> Option<Packed> {
         let (last, lead) = node.shape.split_last()?;
         let (bits, group) = (params.bits as usize, params.group_size as usize);
         if lead.is_empty() || *last == 0 || last % group != 0 || last * bits % 32 != 0 {
@@ -151,9 +151,9 @@ impl Packed {
         }
         let array = |part, dtype, width: usize| {
             let shape = lead.iter().copied().chain([width]).collect();
-            Arc::new(Node { dtype, shape, op: Op::Quantize { params, part, of: node.clone() } })
+            Arc::new(Node { dtype, shape, op: Op::Quantise { params, part, of: node.clone() } })
         };
-        let affine = params.mode == Mode::Affine;
+        let affine = params.mode == QuantMode::Affine;
         let scale = if affine { node.dtype } else { Dtype::U8 };
         Some(Packed {
             weight: array(Part::Weight, Dtype::U32, last * bits / 32),

@@ -1,8 +1,10 @@
+//! Weight maps: rules, their steps and targets, and what is dropped.
+
 use std::fmt;
 
-use super::asked::Asked;
 use super::pattern::{Captures, Pattern, PatternError, Template};
 use super::present::Present;
+use super::reason::Reason;
 use crate::tensors::Dtype;
 
 /// The weight map of a family, see the [module](super).
@@ -15,7 +17,7 @@ pub struct WeightMap {
     /// Applied before the rules and again after them.
     pub drops: Vec<DropRule>,
     /// Why some tensors are needed, for those that are missing.
-    pub asked: Vec<Asked>,
+    pub reasons: Vec<Reason>,
 }
 
 /// A beginning of stored names and what stands for it.
@@ -180,7 +182,7 @@ pub enum Step {
         value: f64,
     },
     /// Makes a quantised module dense and leaves it so.
-    Dequantize,
+    Dequantise,
     /// Two sources, 8-bit floats `[rows, columns]` and a scale for each block, to one dense
     /// tensor.
     ScaleBlocks {
@@ -304,7 +306,7 @@ impl fmt::Display for Step {
             Step::Cast { dtype } => write!(f, "cast({dtype})"),
             Step::Add { value } => write!(f, "add({value})"),
             Step::Scale { value } => write!(f, "scale({value})"),
-            Step::Dequantize => write!(f, "dequantize"),
+            Step::Dequantise => write!(f, "dequantise"),
             Step::ScaleBlocks { block: [r, c], dtype } => {
                 write!(f, "scale_blocks({r}, {c}, {dtype})")
             }

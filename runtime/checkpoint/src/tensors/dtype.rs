@@ -1,3 +1,5 @@
+//! Types of stored numbers.
+
 use std::fmt;
 
 /// Element types of stored tensors, as safetensors spells them.

@@ -1,3 +1,5 @@
+//! What is wrong with a folder's tensors, and what is only worth a note.
+
 use std::path::PathBuf;
 
 use thiserror::Error;

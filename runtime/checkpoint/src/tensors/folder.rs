@@ -1,3 +1,5 @@
+//! The tensors of a folder: names, types, shapes, and where they lie.
+
 use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};

@@ -1,3 +1,5 @@
+//! A safetensors file's header, checked before anything is taken from it.
+
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;

@@ -1,3 +1,5 @@
+//! A folder's files in memory.
+
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;

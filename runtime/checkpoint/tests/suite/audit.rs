@@ -2,7 +2,7 @@ use std::path::Path;
 
 use insta::assert_snapshot;
 use specc_checkpoint::config::{ConfigFile, QuantizationConfig};
-use specc_checkpoint::map::{Asked, DropRule, Rule, WeightMap, plan};
+use specc_checkpoint::map::{DropRule, Reason, Rule, WeightMap, plan};
 use specc_checkpoint::tensors::{Dtype, TensorIndex};
 
 use crate::support::floats;
@@ -68,13 +68,13 @@ fn a_missing_tensor_is_told_with_the_key_that_asks_for_it() {
     let text = br#"{"text_config": {"tie_word_embeddings": false}}"#;
     let config = ConfigFile::parse(Path::new("config.json"), text).unwrap();
     let reader = config.under(&["text_config", ""]);
-    let asked = |tensors: &[&str], key| {
-        Asked::new(tensors, (key, key == "attention_bias"), &[(key, &[key])], &reader)
+    let reason = |tensors: &[&str], key| {
+        Reason::new(tensors, (key, key == "attention_bias"), &[(key, &[key])], &reader)
     };
     let map = WeightMap {
-        asked: vec![
-            asked(&["lm_head.weight"], "tie_word_embeddings"),
-            asked(&["layers.*.q_proj.bias", "layers.*.k_proj.bias"], "attention_bias"),
+        reasons: vec![
+            reason(&["lm_head.weight"], "tie_word_embeddings"),
+            reason(&["layers.*.q_proj.bias", "layers.*.k_proj.bias"], "attention_bias"),
         ],
         ..WeightMap::default()
     };

@@ -1,6 +1,6 @@
 use insta::assert_snapshot;
 use specc_checkpoint::config::{
-    ConfigFile, Key, Mode, Override, Presence, QuantizationConfig, eos_token_ids,
+    ConfigFile, Key, Override, Presence, QuantMode, QuantizationConfig, eos_token_ids,
 };
 
 use crate::support::config;
@@ -196,7 +196,10 @@ fn quantization_has_a_default_and_entries_by_module() {
     }
     let nested = r#"{"text_config": {"quantization_config": {"quant_method": "mxfp4"}}}"#;
     let mode = quantization(nested).unwrap().default.unwrap();
-    assert_eq!((mode.bits, mode.group_size, mode.mode), (Some(4), Some(32), Some(Mode::Mxfp4)));
+    assert_eq!(
+        (mode.bits, mode.group_size, mode.mode),
+        (Some(4), Some(32), Some(QuantMode::Mxfp4))
+    );
     let fp8 = r#"{"quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 64]}}"#;
     let fp8 = quantization(fp8).unwrap();
     assert_eq!((fp8.default, fp8.block), (None, Some([128, 64])));

@@ -1,5 +1,5 @@
 use insta::assert_snapshot;
-use specc_checkpoint::config::{Mode, QuantizationConfig};
+use specc_checkpoint::config::QuantizationConfig;
 use specc_checkpoint::map::{QuantParams, WeightMap, plan};
 use specc_checkpoint::quant::{Stored, module};
 use specc_checkpoint::tensors::{Dtype, TensorIndex};
@@ -22,7 +22,7 @@ const S: Dtype = Dtype::F16;
 const Q4: &str = r#"{"bits": 4, "group_size": 32}"#;
 
 fn affine(bits: u32, group_size: u32) -> Result<Stored, String> {
-    Ok(Stored::Quantised(QuantParams { bits, group_size, mode: Mode::Affine }))
+    Ok(Stored::Quantised(QuantParams::affine(bits, group_size)))
 }
 
 #[test]

@@ -115,9 +115,9 @@ fn a_transform_along_the_packed_axis_dequantises_and_quantises_again() {
     out.biases F16 [2, 32, 2] = slice[1, 32:64:1](reshape[2, 64, 2](kv.biases))
     out.scales F16 [2, 32, 2] = slice[1, 32:64:1](reshape[2, 64, 2](kv.scales))
     out.weight U32 [2, 32, 8] = slice[1, 32:64:1](reshape[2, 64, 8](kv.weight))
-    q.biases F16 [2, 64, 1] = quantize[4 bits, groups of 32, affine].Biases(transpose[0, 2, 1](dequantize[4 bits, groups of 32, affine](slice[1, 0:32:1](reshape[2, 64, 8](kv.weight)), slice[1, 0:32:1](reshape[2, 64, 2](kv.scales)), slice[1, 0:32:1](reshape[2, 64, 2](kv.biases)))))
-    q.scales F16 [2, 64, 1] = quantize[4 bits, groups of 32, affine].Scales(transpose[0, 2, 1](dequantize[4 bits, groups of 32, affine](slice[1, 0:32:1](reshape[2, 64, 8](kv.weight)), slice[1, 0:32:1](reshape[2, 64, 2](kv.scales)), slice[1, 0:32:1](reshape[2, 64, 2](kv.biases)))))
-    q.weight U32 [2, 64, 4] = quantize[4 bits, groups of 32, affine].Weight(transpose[0, 2, 1](dequantize[4 bits, groups of 32, affine](slice[1, 0:32:1](reshape[2, 64, 8](kv.weight)), slice[1, 0:32:1](reshape[2, 64, 2](kv.scales)), slice[1, 0:32:1](reshape[2, 64, 2](kv.biases)))))
+    q.biases F16 [2, 64, 1] = quantise[4 bits, groups of 32, affine].Biases(transpose[0, 2, 1](dequantise[4 bits, groups of 32, affine](slice[1, 0:32:1](reshape[2, 64, 8](kv.weight)), slice[1, 0:32:1](reshape[2, 64, 2](kv.scales)), slice[1, 0:32:1](reshape[2, 64, 2](kv.biases)))))
+    q.scales F16 [2, 64, 1] = quantise[4 bits, groups of 32, affine].Scales(transpose[0, 2, 1](dequantise[4 bits, groups of 32, affine](slice[1, 0:32:1](reshape[2, 64, 8](kv.weight)), slice[1, 0:32:1](reshape[2, 64, 2](kv.scales)), slice[1, 0:32:1](reshape[2, 64, 2](kv.biases)))))
+    q.weight U32 [2, 64, 4] = quantise[4 bits, groups of 32, affine].Weight(transpose[0, 2, 1](dequantise[4 bits, groups of 32, affine](slice[1, 0:32:1](reshape[2, 64, 8](kv.weight)), slice[1, 0:32:1](reshape[2, 64, 2](kv.scales)), slice[1, 0:32:1](reshape[2, 64, 2](kv.biases)))))
     ");
 }
 
@@ -127,7 +127,7 @@ fn where_the_group_does_not_divide_the_result_stays_dense() {
     let text = planned(&kv, &latent(64), Q4);
     let q: Vec<&str> = text.lines().filter(|l| l.starts_with("q.")).collect();
     assert_eq!(q.len(), 1, "{text}");
-    assert!(q[0].starts_with("q.weight F16 [2, 64, 4] = transpose[0, 2, 1](dequantize"), "{text}");
+    assert!(q[0].starts_with("q.weight F16 [2, 64, 4] = transpose[0, 2, 1](dequantise"), "{text}");
 }
 
 #[test]
@@ -135,15 +135,15 @@ fn bits_that_the_arrays_leave_open_come_from_an_entry_or_a_stated_width() {
     let kv = index(&[("kv", &[16], 64, 8, 32)]);
     let open = r#"{"bits": 3, "group_size": 32}"#;
     let bits = |text: &str| {
-        let at = text.find("dequantize[").map_or(text, |at| &text[at..]);
+        let at = text.find("dequantise[").map_or(text, |at| &text[at..]);
         at.lines().next().unwrap_or_default().split(']').next().unwrap_or_default().to_owned()
     };
-    assert_eq!(bits(&planned(&kv, &latent(64), open)), "dequantize[8 bits, groups of 32, affine");
-    assert_eq!(bits(&planned(&kv, &latent(128), open)), "dequantize[4 bits, groups of 64, affine");
+    assert_eq!(bits(&planned(&kv, &latent(64), open)), "dequantise[8 bits, groups of 32, affine");
+    assert_eq!(bits(&planned(&kv, &latent(128), open)), "dequantise[4 bits, groups of 64, affine");
     let own = r#"{"bits": 3, "group_size": 32, "kv": {"bits": 2, "group_size": 128}}"#;
-    let flat = || rules([rule("kv.weight", "kv.weight").step(Step::Dequantize)]);
-    assert_eq!(bits(&planned(&kv, &flat(), own)), "dequantize[2 bits, groups of 128, affine");
-    assert_snapshot!(planned(&kv, &flat(), open), @r#"weight map, rule kv.weight -> kv.weight, tensor "kv.weight": dequantize: expected a quantization entry that says which bits and group size it has, found it may be 2 bits, groups of 128, affine or 4 bits, groups of 64, affine or 8 bits, groups of 32, affine"#);
+    let flat = || rules([rule("kv.weight", "kv.weight").step(Step::Dequantise)]);
+    assert_eq!(bits(&planned(&kv, &flat(), own)), "dequantise[2 bits, groups of 128, affine");
+    assert_snapshot!(planned(&kv, &flat(), open), @r#"weight map, rule kv.weight -> kv.weight, tensor "kv.weight": dequantise: expected a quantization entry that says which bits and group size it has, found it may be 2 bits, groups of 128, affine or 4 bits, groups of 64, affine or 8 bits, groups of 32, affine"#);
     assert_snapshot!(planned(&kv, &latent(100), open), @r#"weight map, rule kv.weight -> q.weight, out.weight, tensor "kv.weight": reshape([2, -1, 100]): expected a quantization entry that says which bits and group size it has, found it may be 2 bits, groups of 128, affine or 4 bits, groups of 64, affine or 8 bits, groups of 32, affine"#);
 }
 
@@ -163,7 +163,7 @@ fn columns_are_cut_exactly_between_groups() {
     b.scales F16 [8, 2] = slice[1, 0:2:1](a.scales)
     b.weight U32 [8, 8] = slice[1, 0:8:1](a.weight)
     ");
-    assert_snapshot!(planned(&a, &map(Some(40)), Q4), @"b.weight F16 [8, 40] = slice[1, 0:40:1](dequantize[4 bits, groups of 32, affine](a.weight, a.scales, a.biases))");
+    assert_snapshot!(planned(&a, &map(Some(40)), Q4), @"b.weight F16 [8, 40] = slice[1, 0:40:1](dequantise[4 bits, groups of 32, affine](a.weight, a.scales, a.biases))");
 }
 
 #[test]
@@ -174,8 +174,8 @@ fn scales_without_floats_are_of_one_mode() {
     ];
     let map = rules([rule("a.weight", "a.weight").step(Step::Add { value: 1.0 })]);
     assert_snapshot!(planned(&TensorIndex::from_tensors(tensors), &map, "false"), @"
-    a.scales U8 [8, 4] = quantize[4 bits, groups of 16, nvfp4].Scales(add[1](dequantize[4 bits, groups of 16, nvfp4](a.weight, a.scales)))
-    a.weight U32 [8, 8] = quantize[4 bits, groups of 16, nvfp4].Weight(add[1](dequantize[4 bits, groups of 16, nvfp4](a.weight, a.scales)))
+    a.scales U8 [8, 4] = quantise[4 bits, groups of 16, nvfp4].Scales(add[1](dequantise[4 bits, groups of 16, nvfp4](a.weight, a.scales)))
+    a.weight U32 [8, 8] = quantise[4 bits, groups of 16, nvfp4].Weight(add[1](dequantise[4 bits, groups of 16, nvfp4](a.weight, a.scales)))
     ");
 }
 

@@ -86,8 +86,8 @@ fn expression(plan: &Plan, node: &Node) -> String {
         Op::Cast(_) => format!("cast({of})"),
         Op::Add { value, .. } => format!("add[{value}]({of})"),
         Op::Scale { value, .. } => format!("scale[{value}]({of})"),
-        Op::Dequantize { params, .. } => format!("dequantize[{params}]({of})"),
-        Op::Quantize { params, part, .. } => format!("quantize[{params}].{part:?}({of})"),
+        Op::Dequantise { params, .. } => format!("dequantise[{params}]({of})"),
+        Op::Quantise { params, part, .. } => format!("quantise[{params}].{part:?}({of})"),
         Op::ScaleBlocks { block, .. } => format!("scale_blocks{block:?}({of})"),
     }
 }

@@ -6,14 +6,20 @@ mod packing;
 mod turbo;
 
 use mlx_rs::Array;
+use specc_checkpoint::map::QuantParams;
 
 use super::planes::Planes;
-use crate::array::{Quantisation, dequantize, dtype_bytes, quantize};
+use crate::array::{dequantize, dtype_bytes, quantize};
 use crate::{Dtype, Error, Result};
 
 #[cfg(test)]
 pub(super) use turbo::encode_rotated;
 pub(super) use turbo::unrotate;
+
+/// MLX's affine quantisation; bits and groups are positive.
+fn affine(bits: i32, group_size: i32) -> QuantParams {
+    QuantParams::affine(bits as u32, group_size as u32)
+}
 
 /// How one of the arrays that a layer stores is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
@@ -51,9 +57,9 @@ impl Code {
     }
 
     /// MLX's quantisation, where it is the code.
-    pub(super) fn quantisation(self) -> Option<Quantisation> {
+    pub(super) fn quantisation(self) -> Option<QuantParams> {
         match self {
-            Code::Affine { bits, group_size } => Some(Quantisation::affine(bits, group_size)),
+            Code::Affine { bits, group_size } => Some(affine(bits, group_size)),
             _ => None,
         }
     }
@@ -118,7 +124,7 @@ impl Code {
         match self {
             Code::Plain => planes.push(x.clone()),
             Code::Affine { bits, group_size } => {
-                let (packed, scales, biases) = quantize(x, Quantisation::affine(bits, group_size))?;
+                let (packed, scales, biases) = quantize(x, affine(bits, group_size))?;
                 planes.extend([packed, scales]);
                 planes.extend(biases);
             }
@@ -133,7 +139,7 @@ impl Code {
         match (self, planes) {
             (Code::Plain, [x]) => Ok(x.clone()),
             (Code::Affine { bits, group_size }, [packed, scales, biases]) => {
-                let q = Quantisation::affine(bits, group_size);
+                let q = affine(bits, group_size);
                 dequantize(packed, scales, Some(biases), q, None)
             }
             (Code::TurboKeys { bits }, [index, scales, zeros]) => {

@@ -1,3 +1,5 @@
+//! Pages: how the arena grows, and which page a row takes.
+
 use super::*;
 
 /// `n` columns of two rows: the number of each is its value, the second row's from 1000 on.

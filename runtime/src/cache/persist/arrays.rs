@@ -1,3 +1,5 @@
+//! Names of types in a file of caches, and hashes.
+
 use sha2::{Digest, Sha256};
 
 use crate::Dtype;

@@ -4,11 +4,11 @@ use mlx_rs::Array;
 
 use super::header::{Header, LayerHeader, StoreHeader, TokensHeader};
 use super::load::{Failure, bad};
-use super::{Identity, Trouble};
+use super::{Identity, PersistErrorKind};
 use crate::Dtype;
-use crate::cache::rule::Rule;
+use crate::cache::ring::HOLE;
+use crate::cache::sight::Sight;
 use crate::cache::tokens::{Store, TokenCache};
-use crate::cache::window::HOLE;
 use crate::cache::{CachePlan, CacheSet, LayerCache, Timeline};
 
 /// Rows and positions that a file may have.
@@ -32,12 +32,12 @@ pub(super) fn check(
     for (what, expected, found) in pairs {
         if expected != found {
             let (expected, found) = (expected.clone(), found.clone());
-            return Err(Failure::File(Trouble::Foreign { what, expected, found }));
+            return Err(Failure::File(PersistErrorKind::Foreign { what, expected, found }));
         }
     }
     if identity.weights != own.weights {
         let (expected, found) = (identity.weights.clone(), own.weights.clone());
-        return Err(Failure::File(Trouble::Weights { expected, found }));
+        return Err(Failure::File(PersistErrorKind::Weights { expected, found }));
     }
     let time = header.time;
     let fits = (0..=MAX_TIME).contains(&time)
@@ -251,7 +251,7 @@ pub(super) fn check_times(
 /// query of those before it, and each later column's next query of that column. What is out of sight
 /// stays so, and nothing else is seen.
 pub(super) fn check_sight(
-    rule: &Rule,
+    sight: &Sight,
     times: &[i32],
     floor: i32,
     line: &Timeline,
@@ -262,7 +262,7 @@ pub(super) fn check_sight(
     for &pad in &line.pads {
         for t in pad..line.time {
             let query = floor.max(t + 1);
-            if rule.sees(query - pad, t - pad) && held.binary_search(&t).is_err() {
+            if sight.sees(query - pad, t - pad) && held.binary_search(&t).is_err() {
                 return bad(what, format!("column {t}, which is still seen"), "none");
             }
         }

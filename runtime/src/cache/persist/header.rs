@@ -1,3 +1,5 @@
+//! The header of a file of caches, as its JSON has it.
+
 use serde::{Deserialize, Serialize};
 
 use super::Identity;

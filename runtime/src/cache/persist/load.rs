@@ -1,3 +1,5 @@
+//! From a file to a set of caches of a plan.
+
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
@@ -7,11 +9,11 @@ use mlx_rs::Array;
 use super::arrays::{dtype_of, hash, short_hash};
 use super::check::{check, check_conversion, check_planes, check_rows, check_sight, check_times};
 use super::header::{ArrayHeader, Header, LayerHeader, StoreHeader, TokensHeader};
-use super::{Identity, MAGIC, MAX_HEADER, PersistError, Trouble, VERSION, aligned, io};
+use super::{Identity, MAGIC, MAX_HEADER, PersistError, PersistErrorKind, VERSION, aligned, io};
 use crate::array::from_bytes;
+use crate::cache::ring::RingStore;
 use crate::cache::rowwise::{Row, RowStore};
 use crate::cache::tokens::{Store, TokenCache};
-use crate::cache::window::WindowStore;
 use crate::cache::{CachePlan, CacheSet, LayerCache, StateCache, Timeline};
 use crate::{Error, Result};
 
@@ -70,7 +72,7 @@ impl CachePlan {
 
 /// A fault of the file, or another one.
 pub(in crate::cache) enum Failure {
-    File(Trouble),
+    File(PersistErrorKind),
     Other(Error),
 }
 
@@ -85,7 +87,7 @@ pub(in crate::cache) fn bad<T>(
     expected: impl Into<String>,
     found: impl Into<String>,
 ) -> Result<T, Failure> {
-    Err(Failure::File(Trouble::Header {
+    Err(Failure::File(PersistErrorKind::Header {
         what: what.to_owned(),
         expected: expected.into(),
         found: found.into(),
@@ -171,17 +173,17 @@ fn place(
             }
             return Ok(());
         }
-        (Store::Window(store), StoreHeader::Window { arrays: n, times, cursor, floor }) => {
+        (Store::Ring(store), StoreHeader::Window { arrays: n, times, cursor, floor }) => {
             let planes = take(arrays, *n, what)?;
             check_times(times, *cursor, *floor, line.time, what)?;
-            check_sight(&fresh.kind.rule, times, *floor, line, what)?;
+            check_sight(&fresh.kind.sight, times, *floor, line, what)?;
             if times.is_empty() && !planes.is_empty() {
                 return bad(what, "no arrays of no columns", planes.len().to_string());
             }
             if !times.is_empty() {
                 check_planes(&planes, &fresh.with(&cache.codes), rows, times.len(), what)?;
             }
-            Store::Window(WindowStore::restored(store, planes, times.clone(), *cursor, *floor))
+            Store::Ring(RingStore::restored(store, planes, times.clone(), *cursor, *floor))
         }
         (Store::Paged(store), StoreHeader::Paged { arrays: n, rows: held }) => {
             if held.len() != rows {
@@ -221,7 +223,7 @@ impl<'f> Loading<'f> {
         let input = File::open(file).map_err(failed)?;
         let meta = input.metadata().map_err(failed)?;
         if !meta.is_file() {
-            return Err(Failure::File(Trouble::Kind));
+            return Err(Failure::File(PersistErrorKind::Kind));
         }
         Ok(Loading { file, input, length: meta.len() })
     }
@@ -239,7 +241,7 @@ impl<'f> Loading<'f> {
     }
 
     fn truncated<T>(&self, expected: u64) -> Result<T, Failure> {
-        Err(Failure::File(Trouble::Truncated { expected, found: self.length }))
+        Err(Failure::File(PersistErrorKind::Truncated { expected, found: self.length }))
     }
 
     /// The header, and where the arrays begin.
@@ -252,12 +254,12 @@ impl<'f> Loading<'f> {
         if self.length < lead {
             let start = self.bytes(self.length.min(MAGIC.len() as u64))?;
             if !MAGIC.starts_with(&start) {
-                return Err(Failure::File(Trouble::Kind));
+                return Err(Failure::File(PersistErrorKind::Kind));
             }
             return self.truncated(lead);
         }
         if self.bytes(MAGIC.len() as u64)? != MAGIC {
-            return Err(Failure::File(Trouble::Kind));
+            return Err(Failure::File(PersistErrorKind::Kind));
         }
         let (size, sum) = (self.number()?, self.number()?);
         if size > MAX_HEADER {
@@ -268,7 +270,7 @@ impl<'f> Loading<'f> {
         }
         let text = self.bytes(size)?;
         if short_hash(&text) != sum {
-            return Err(Failure::File(Trouble::Damaged("the header".into())));
+            return Err(Failure::File(PersistErrorKind::Damaged("the header".into())));
         }
         let header = parse(&text)?;
         check(&header, identity, composition)?;
@@ -316,7 +318,7 @@ impl<'f> Loading<'f> {
             .map_err(|e| Failure::File(io(self.file)(e).what))?;
         let data = self.bytes(described.bytes)?;
         if hash(&data) != described.hash {
-            return Err(Failure::File(Trouble::Damaged(what)));
+            return Err(Failure::File(PersistErrorKind::Damaged(what)));
         }
         Ok(from_bytes(&data, &described.shape, dtype)?)
     }
@@ -328,7 +330,7 @@ fn parse(text: &[u8]) -> Result<Header, Failure> {
         version: u32,
     }
     let wrong = |e: serde_json::Error| {
-        Failure::File(Trouble::Header {
+        Failure::File(PersistErrorKind::Header {
             what: "text".into(),
             expected: "a description of caches".into(),
             found: e.to_string(),
@@ -336,7 +338,7 @@ fn parse(text: &[u8]) -> Result<Header, Failure> {
     };
     let Versioned { version } = serde_json::from_slice(text).map_err(wrong)?;
     if version != VERSION {
-        return Err(Failure::File(Trouble::Version { expected: VERSION, found: version }));
+        return Err(Failure::File(PersistErrorKind::Version { expected: VERSION, found: version }));
     }
     serde_json::from_slice(text).map_err(wrong)
 }

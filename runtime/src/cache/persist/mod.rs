@@ -37,6 +37,19 @@ pub struct Identity {
     pub codecs: String,
 }
 
+/// Codecs that save caches. A file names those that wrote it and is read by the same.
+#[derive(Debug, PartialEq, Eq)]
+pub struct StateCodecs {
+    /// Their name in files.
+    pub id: &'static str,
+}
+
+/// What saves every cache that needs no codecs of its own.
+pub static DEFAULT_CODECS: StateCodecs = StateCodecs { id: "default" };
+
+/// What saves latents under a scheme or in pages, and plain ones too.
+pub static LATENT_CODECS: StateCodecs = StateCodecs { id: "latent" };
+
 /// Why a file gives no caches.
 #[derive(Debug, Error)]
 #[error("{}: {what}", file.display())]
@@ -44,13 +57,13 @@ pub struct PersistError {
     /// The file.
     pub file: PathBuf,
     /// What is wrong with it.
-    pub what: Trouble,
+    pub what: PersistErrorKind,
 }
 
 /// What is wrong with a file of caches.
 #[derive(Debug, Error)]
 #[non_exhaustive]
-pub enum Trouble {
+pub enum PersistErrorKind {
     /// The operating system refused.
     #[error("{0}")]
     Io(String),
@@ -113,7 +126,7 @@ const ALIGN: u64 = 64;
 const MAX_HEADER: u64 = 64 << 20;
 
 fn io(file: &Path) -> impl Fn(std::io::Error) -> PersistError + '_ {
-    |error| PersistError { file: file.to_owned(), what: Trouble::Io(error.to_string()) }
+    |error| PersistError { file: file.to_owned(), what: PersistErrorKind::Io(error.to_string()) }
 }
 
 fn aligned(at: u64) -> u64 {

@@ -1,3 +1,5 @@
+//! From a set of caches to a file.
+
 use std::io::Write;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -6,7 +8,7 @@ use mlx_rs::Array;
 
 use super::arrays::{dtype_name, hash, short_hash};
 use super::header::{ArrayHeader, Header, LayerHeader, RowHeader, StoreHeader, TokensHeader};
-use super::{ALIGN, Identity, MAGIC, PersistError, Trouble, VERSION, aligned, io};
+use super::{ALIGN, Identity, MAGIC, PersistError, PersistErrorKind, VERSION, aligned, io};
 use crate::array::with_bytes;
 use crate::cache::planes;
 use crate::cache::tokens::{Store, TokenCache};
@@ -111,7 +113,7 @@ fn write(file: &Path, header: &[u8], arrays: &[Array]) -> Result<()> {
     out.as_file().sync_all().map_err(&failed)?;
     out.persist(file).map_err(|e| PersistError {
         file: file.to_owned(),
-        what: Trouble::Io(e.error.to_string()),
+        what: PersistErrorKind::Io(e.error.to_string()),
     })?;
     Ok(())
 }
@@ -130,7 +132,7 @@ fn describe(
             arrays.extend(planes);
             StoreHeader::Append { arrays: n }
         }
-        Store::Window(store) => {
+        Store::Ring(store) => {
             let planes = if store.times().is_empty() { Vec::new() } else { store.fetch()? };
             let n = planes.len();
             arrays.extend(planes);

@@ -6,10 +6,12 @@ use super::oracle::{self, Sizes};
 use super::properties::{affine, choices};
 use super::scenario::{bits, composition};
 use crate::cache::{
-    CacheLayer, CachePlan, Growth, PagingKind, PlanOptions, Reading, Rule, SchemeKind, Scores, Slot,
+    CacheLayer, CachePlan, Growth, PagingKind, PlanOptions, Reading, SchemeKind, Scores, Sight,
+    Slot,
 };
 use crate::composition::KvRequest;
-use crate::pass::{Padding, Pass, Phase};
+use crate::pass::Pass;
+use crate::phase::{Padding, Phase};
 
 const SIZES: Sizes = Sizes { heads: 2, kv_heads: 1, dim: 32 };
 const TOKENS: i32 = 11;
@@ -56,9 +58,9 @@ fn flagged(row: u64, position: i32) -> bool {
 
 /// Two rows that begin at the columns `front`.
 fn check(layer: &CacheLayer, kv: &KvRequest, tolerance: f32, front: [i32; 2]) {
-    let rule = match layer.layout().growth {
-        Growth::Window { visible, .. } => visible(layer).unwrap(),
-        _ => Rule::All,
+    let sight = match layer.layout().growth {
+        Growth::Ring { sees, .. } => sees(layer).unwrap(),
+        _ => Sight::All,
     };
     let record = composition(kv.clone(), None);
     let plan =
@@ -88,7 +90,8 @@ fn check(layer: &CacheLayer, kv: &KvRequest, tolerance: f32, front: [i32; 2]) {
     for row in 0..2_u64 {
         let front = front[row as usize];
         for t in 0..TOKENS - front {
-            let sees = |k: &i32| *k <= t && rule.sees(t, *k) || flagged(row, t) && flagged(row, *k);
+            let sees =
+                |k: &i32| *k <= t && sight.sees(t, *k) || flagged(row, t) && flagged(row, *k);
             let seen: Vec<i32> = (0..TOKENS - front).filter(sees).collect();
             let read = |kind: u64, at: i32, head: usize| {
                 let x = oracle::vector(SIZES, row, 0, kind, seen[at as usize], head);
@@ -96,7 +99,7 @@ fn check(layer: &CacheLayer, kv: &KvRequest, tolerance: f32, front: [i32; 2]) {
             };
             let query = |head: usize| oracle::vector(SIZES, row, 0, 0, t, head);
             let last = seen.len() as i32 - 1;
-            let want = oracle::attend(SIZES, &Rule::All, 0, last, false, query, read);
+            let want = oracle::attend(SIZES, &Sight::All, 0, last, false, query, read);
             let at = ((row as i32 * TOKENS + front + t) as usize) * want.len();
             for (got, want) in y[at..at + want.len()].iter().zip(&want) {
                 assert!(

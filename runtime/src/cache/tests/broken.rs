@@ -4,7 +4,8 @@ use mlx_rs::Array;
 
 use super::persistence::identity;
 use crate::cache::{CacheLayer, CachePlan, CacheSet, Scores, Slot, storages};
-use crate::pass::{Padding, Pass, Phase};
+use crate::pass::Pass;
+use crate::phase::{Padding, Phase};
 use crate::{Error, Result};
 
 fn plan() -> CachePlan {

@@ -67,11 +67,12 @@ fn a_scheme_names_layers_that_there_are() {
 /// Two axes of groups, and several queries of them.
 #[test]
 fn products_head_by_head_are_those_of_all_heads() {
-    use crate::array::{Quantisation, quantize, quantized_matmul};
+    use crate::array::{quantize, quantized_matmul};
     use crate::ops;
+    use specc_checkpoint::map::QuantParams;
     let _alone = crate::alone();
     let noise = |shape: &[i32]| mlx_rs::random::normal::<f32>(shape, None, None, None).unwrap();
-    let q = Quantisation::affine(8, 32);
+    let q = QuantParams::affine(8, 32);
     let (w, s, b) = quantize(&noise(&[2, 3, 5, 32]), q).unwrap();
     let planes = [w, s, b.unwrap()];
     for shape in [&[2, 3, 4, 32][..], &[2, 3, 2, 4, 32]] {

@@ -5,16 +5,17 @@ use mlx_rs::Array;
 use super::oracle::Sizes;
 use super::properties::affine;
 use super::scenario::{Layer, Scenario, Step, bits, composition};
-use crate::cache::{CacheLayer, CachePlan, CacheSet, Codes, PlanOptions, Rule, storages};
-use crate::pass::{Padding, Pass, Phase};
+use crate::cache::{CacheLayer, CachePlan, CacheSet, Codes, PlanOptions, Sight, storages};
+use crate::pass::Pass;
+use crate::phase::{Padding, Phase};
 
 const SIZES: Sizes = Sizes { heads: 2, kv_heads: 1, dim: 32 };
 
 /// Layers that are rewritten at six tokens, beside the oracle.
 fn scenario(start: i32) -> Scenario {
-    let layer = |declared: CacheLayer, rule: Rule| Layer {
+    let layer = |declared: CacheLayer, sight: Sight| Layer {
         declared,
-        rule,
+        sight,
         codes: Codes(affine(2, 32).to_vec()),
         start: Some(start),
         tolerance: 2e-4,
@@ -22,8 +23,8 @@ fn scenario(start: i32) -> Scenario {
         indexed: false,
     };
     let layers = vec![
-        layer(CacheLayer::new(&storages::FULL), Rule::All),
-        layer(CacheLayer::new(&storages::SLIDING).with("window", 4), Rule::Window(4)),
+        layer(CacheLayer::new(&storages::FULL), Sight::All),
+        layer(CacheLayer::new(&storages::SLIDING).with("window", 4), Sight::Window(4)),
     ];
     Scenario::new(SIZES, layers, bits(2, Some(i64::from(start))), None)
 }

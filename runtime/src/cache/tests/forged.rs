@@ -11,7 +11,8 @@ use crate::cache::{
 use crate::composition::{
     Composition, CompositionRequest, KvOverride, KvRequest, LayerScheme, resolve_composition,
 };
-use crate::pass::{Padding, Pass, Phase};
+use crate::pass::Pass;
+use crate::phase::{Padding, Phase};
 
 /// A file with its header's values changed.
 fn forged(good: &[u8], change: &dyn Fn(&mut Value)) -> Vec<u8> {

@@ -5,11 +5,12 @@ use mlx_rs::Array;
 use super::scenario::{bits, composition};
 use crate::cache::mask::Columns;
 use crate::cache::{
-    CacheLayer, CachePlan, CacheSet, Mask, MaskPool, PlanOptions, Rule, Scores, Slot, Timeline,
+    CacheLayer, CachePlan, CacheSet, Mask, MaskPool, PlanOptions, Scores, Sight, Slot, Timeline,
     storages,
 };
 use crate::composition::KvRequest;
-use crate::pass::{Padding, Pass, Phase};
+use crate::pass::Pass;
+use crate::phase::{Padding, Phase};
 
 fn numbers(mask: &Mask) -> Vec<f32> {
     match mask {
@@ -24,20 +25,20 @@ fn a_family_has_one_slot_and_pads_are_part_of_the_key() {
     let mut pool = MaskPool::default();
     let line = |time: i32, pads: [i32; 2]| Timeline { time, pads: pads.to_vec() };
     let columns = |end: i32| Columns::Run { start: 0, end };
-    let a = pool.mask(&Rule::All, &columns(4), &line(1, [0, 2]), 3).unwrap();
-    let b = pool.mask(&Rule::All, &columns(4), &line(1, [0, 3]), 3).unwrap();
+    let a = pool.mask(&Sight::All, &columns(4), &line(1, [0, 2]), 3).unwrap();
+    let b = pool.mask(&Sight::All, &columns(4), &line(1, [0, 3]), 3).unwrap();
     assert_ne!(numbers(&a), numbers(&b));
-    let fresh = MaskPool::default().mask(&Rule::All, &columns(4), &line(1, [0, 2]), 3).unwrap();
-    let again = pool.mask(&Rule::All, &columns(4), &line(1, [0, 2]), 3).unwrap();
+    let fresh = MaskPool::default().mask(&Sight::All, &columns(4), &line(1, [0, 2]), 3).unwrap();
+    let again = pool.mask(&Sight::All, &columns(4), &line(1, [0, 2]), 3).unwrap();
     assert_eq!(numbers(&again), numbers(&fresh));
     for time in 1..50 {
-        for rule in [Rule::All, Rule::Window(3)] {
-            pool.mask(&rule, &columns(time + 1), &line(time, [0, time]), 1).unwrap();
+        for sight in [Sight::All, Sight::Window(3)] {
+            pool.mask(&sight, &columns(time + 1), &line(time, [0, time]), 1).unwrap();
         }
     }
     assert_eq!(pool.len(), 2);
     // Large masks do not outlive their pass.
-    pool.mask(&Rule::All, &columns(1001), &line(1, [0, 3]), 1000).unwrap();
+    pool.mask(&Sight::All, &columns(1001), &line(1, [0, 3]), 1000).unwrap();
     pool.causal(1000, 1001).unwrap();
     pool.settle(2);
     assert_eq!(pool.len(), 1);

@@ -6,14 +6,16 @@ use mlx_rs::memory::{active_memory, clear_cache, peak_memory, reset_peak_memory}
 use super::properties::choices;
 use super::scenario::{bits, composition, turbo};
 use crate::cache::{
-    CacheLayer, CachePlan, CacheSet, Coding, LayerCache, Paged, PagingKind, Reading, SchemeKind,
-    Scores, Slot, storages,
+    CacheLayer, CacheSet, Coding, LayerCache, Paged, PagingKind, Reading, SchemeKind, Scores, Slot,
+    storages,
 };
 use crate::composition::{Composition, KvRequest};
+use crate::generate::bind;
 use crate::graph::Autoregressive;
 use crate::mix::LatentAttention;
 use crate::nn::MultiLinear;
-use crate::pass::{Padding, Pass, Phase};
+use crate::pass::Pass;
+use crate::phase::{Padding, Phase};
 use crate::{Error, Result, ops};
 
 const HEADS: i32 = 4;
@@ -151,7 +153,7 @@ fn bytes_per_token_are_those_of_the_arrays() {
     let _alone = crate::alone();
     let mut seen = 0;
     for (name, graph, record) in graphs(300, 2) {
-        let plan = match CachePlan::bind(&graph, &record) {
+        let plan = match bind::plan(&graph, &record) {
             Ok(plan) => plan,
             // Heads are of 64 here.
             Err(error) if name.contains("Kv4") => {
@@ -184,7 +186,7 @@ fn bytes_per_token_are_those_of_the_arrays() {
 fn a_long_generation_stays_within_what_is_declared() {
     let _alone = crate::alone();
     for (name, graph, record) in graphs(32, 2) {
-        let Ok(plan) = CachePlan::bind(&graph, &record) else { continue };
+        let Ok(plan) = bind::plan(&graph, &record) else { continue };
         let size = plan.sizes().unwrap()[0];
         let before = active_memory().unwrap();
         let mut set = plan.make();
@@ -209,7 +211,7 @@ fn a_long_generation_stays_within_what_is_declared() {
 
 /// How much is taken at most while decoding, as a multiple of the caches.
 fn ratio(graph: &Noise, record: &Composition, tokens: i32, pipelined: bool) -> f64 {
-    let plan = CachePlan::bind(graph, record).unwrap();
+    let plan = bind::plan(graph, record).unwrap();
     clear_cache().unwrap();
     let before = active_memory().unwrap();
     let mut set = plan.make();
@@ -244,7 +246,7 @@ fn decoding_copies_no_cache() {
     let _alone = crate::alone();
     let mut wrong = Vec::new();
     for (name, graph, record) in graphs(4096, 16) {
-        if CachePlan::bind(&graph, &record).is_err() {
+        if bind::plan(&graph, &record).is_err() {
             continue;
         }
         let ratio = ratio(&graph, &record, 4100, true);
@@ -265,7 +267,7 @@ fn decoding_copies_no_cache_of_few_layers() {
     let mut wrong = Vec::new();
     for (name, graph, record) in graphs(4096, 2) {
         let many = graph.latent.is_some() || name.contains("Turbo/Decoded");
-        if many || CachePlan::bind(&graph, &record).is_err() {
+        if many || bind::plan(&graph, &record).is_err() {
             continue;
         }
         let ratio = ratio(&graph, &record, 4100, false);
@@ -282,7 +284,7 @@ fn kernels_for_wide_heads_copy_no_cache() {
     let layer = CacheLayer::new(&storages::FULL).with("kv4_head256", true);
     let record = composition(KvRequest { group_size: Some(64), ..bits(4, Some(0)) }, None);
     let graph = Wide(vec![layer; 4]);
-    let plan = CachePlan::bind(&graph, &record).unwrap();
+    let plan = bind::plan(&graph, &record).unwrap();
     let before = active_memory().unwrap();
     let mut set = plan.make();
     for _ in 0..2 {

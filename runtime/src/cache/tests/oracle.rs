@@ -2,7 +2,7 @@
 
 use mlx_rs::Array;
 
-use crate::cache::{Codes, Rule};
+use crate::cache::{Codes, Sight};
 
 /// Heads and sizes of the layers under test.
 #[derive(Debug, Clone, Copy)]
@@ -53,7 +53,7 @@ pub fn stored(codes: &Codes, kind: u64, vector: &[f32]) -> Vec<f32> {
 /// of a position as it is stored, `last` is the newest position that there is.
 pub fn attend(
     sizes: Sizes,
-    rule: &Rule,
+    sight: &Sight,
     position: i32,
     last: i32,
     causal: bool,
@@ -65,7 +65,7 @@ pub fn attend(
         let q = query(head);
         let kv = head * sizes.kv_heads / sizes.heads;
         let seen: Vec<i32> = (0..=last)
-            .filter(|&k| if causal { k <= position && rule.sees(position, k) } else { true })
+            .filter(|&k| if causal { k <= position && sight.sees(position, k) } else { true })
             .collect();
         let scores: Vec<f64> = seen
             .iter()

@@ -1,3 +1,5 @@
+//! Files of caches: what is written is read, and what is wrong is named.
+
 use std::fs;
 use std::path::Path;
 
@@ -7,7 +9,8 @@ use super::scenario::{bits, composition};
 use crate::cache::persist::Identity;
 use crate::cache::{CacheLayer, CachePlan, CacheSet, PlanOptions, Scores, Slot, storages};
 use crate::composition::{Composition, KvRequest};
-use crate::pass::{Padding, Pass, Phase};
+use crate::pass::Pass;
+use crate::phase::{Padding, Phase};
 
 pub fn identity() -> Identity {
     Identity {

@@ -7,10 +7,11 @@ use super::scenario::{Layer, Scenario, bits, composition, steps, turbo};
 use super::sinks;
 use crate::cache::{
     CacheLayer, CachePlan, Choice, Code, Codes, Coding, Growth, LayerCache, PagingKind, ParamKind,
-    PlanOptions, Reading, Rule, SchemeKind, Slot, StorageLayout, storages,
+    PlanOptions, Reading, SchemeKind, Sight, Slot, StorageLayout, storages,
 };
 use crate::composition::{CompositionRequest, KvRequest, PagingRequest, resolve_composition};
-use crate::pass::{Padding, Pass, Phase};
+use crate::pass::Pass;
+use crate::phase::{Padding, Phase};
 
 const SMALL: Sizes = Sizes { heads: 4, kv_heads: 2, dim: 4 };
 const GROUPED: Sizes = Sizes { heads: 2, kv_heads: 1, dim: 32 };
@@ -89,9 +90,9 @@ fn layers(
                 _ => codes[i],
             })
             .collect();
-        let rule = match layout.growth {
-            Growth::Window { visible, .. } => visible(&declared).unwrap(),
-            _ => Rule::All,
+        let sight = match layout.growth {
+            Growth::Ring { sees, .. } => sees(&declared).unwrap(),
+            _ => Sight::All,
         };
         let tolerance = match (coding, read) {
             (Coding::Plain, _) => 2e-5,
@@ -101,7 +102,7 @@ fn layers(
         };
         let layer = Layer {
             declared,
-            rule,
+            sight,
             codes: Codes(written),
             start: if coding == Coding::Plain { None } else { start },
             tolerance,
@@ -306,11 +307,11 @@ fn what_is_refused_is_refused_by_name() {
 #[test]
 fn rules_see_what_they_say() {
     let sees = |layout: &'static StorageLayout, q: i32, k: i32| match layout.growth {
-        Growth::Window { visible, most, .. } => {
+        Growth::Ring { sees, limit, .. } => {
             let layer = declared(layout, 3).remove(0);
-            let seen = (0..=q).filter(|&k| visible(&layer).unwrap().sees(q, k)).count() as i32;
-            assert!(seen <= most(&layer).unwrap());
-            visible(&layer).unwrap().sees(q, k)
+            let seen = (0..=q).filter(|&k| sees(&layer).unwrap().sees(q, k)).count() as i32;
+            assert!(seen <= limit(&layer).unwrap());
+            sees(&layer).unwrap().sees(q, k)
         }
         _ => true,
     };

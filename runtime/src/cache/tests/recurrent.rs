@@ -8,7 +8,8 @@ use super::persistence::identity;
 use super::properties::cases;
 use super::scenario::{Step, steps};
 use crate::cache::{CacheLayer, CachePlan, CacheSet, LayerCache, Scores, Slot, storages};
-use crate::pass::{Padding, Pass, Phase};
+use crate::pass::Pass;
+use crate::phase::{Padding, Phase};
 
 const SIZES: Sizes = Sizes { heads: 1, kv_heads: 1, dim: 2 };
 

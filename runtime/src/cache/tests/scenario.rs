@@ -9,18 +9,19 @@ use proptest::prelude::*;
 use super::oracle::{self, Sizes};
 use crate::cache::persist::Identity;
 use crate::cache::{
-    CacheLayer, CachePlan, CacheSet, Codes, Mask, PlanOptions, Rule, Scores, Slot, Timeline,
+    CacheLayer, CachePlan, CacheSet, Codes, Mask, PlanOptions, Scores, Sight, Slot, Timeline,
 };
 use crate::composition::{
     CompositionRequest, KvOverride, KvRequest, PagingRequest, TurboBits, resolve_composition,
 };
-use crate::pass::{Padding, Pass, Phase};
+use crate::pass::Pass;
+use crate::phase::{Padding, Phase};
 
 /// One layer under test: what it declares, and what the oracle knows of it.
 #[derive(Debug, Clone)]
 pub struct Layer {
     pub declared: CacheLayer,
-    pub rule: Rule,
+    pub sight: Sight,
     /// Whether schemes apply to it.
     pub codes: Codes,
     /// From how many tokens on it is written by the codes; `None`: from the first.
@@ -192,7 +193,7 @@ impl Scenario {
                 } else {
                     assert!(self.set.trim(*length).is_err());
                     // Nothing but a window that moved on, or a row that is too short, may refuse.
-                    let window = self.layers.iter().any(|l| l.rule != Rule::All);
+                    let window = self.layers.iter().any(|l| l.sight != Sight::All);
                     let short = self.set.rows() == 0 || before.iter().any(|t| t < length);
                     assert!(window || short);
                 }
@@ -384,13 +385,13 @@ impl Scenario {
                 // In a block everything that its first position sees is seen by all of it.
                 let want = if block {
                     let seen: Vec<i32> = (0..row.tokens)
-                        .filter(|&k| layer.rule.sees(row.tokens, k))
+                        .filter(|&k| layer.sight.sees(row.tokens, k))
                         .chain(row.tokens..row.tokens + n)
                         .collect();
                     let at = |kind: u64, k: i32, head: usize| read(kind, seen[k as usize], head);
-                    oracle::attend(sizes, &Rule::All, 0, seen.len() as i32 - 1, false, query, at)
+                    oracle::attend(sizes, &Sight::All, 0, seen.len() as i32 - 1, false, query, at)
                 } else {
-                    oracle::attend(sizes, &layer.rule, position, last, true, query, read)
+                    oracle::attend(sizes, &layer.sight, position, last, true, query, read)
                 };
                 let at = (b * n as usize + (t + front(b)) as usize) * width;
                 seen.extend_from_slice(&y[at..at + width]);

@@ -47,21 +47,21 @@ pub static SINKS: cache::StorageLayout = cache::StorageLayout {
             signature: None,
         },
     ],
-    growth: cache::Growth::Window {
+    growth: cache::Growth::Ring {
         step: 256,
-        visible: sinks_visible,
-        most: sinks_most,
+        sees: sinks_sees,
+        limit: sinks_limit,
     },
     max_kv: cache::MaxKv::Unchanged,
     paged: cache::Paged::Never,
     compose: sinks_compose,
 };
 
-fn sinks_visible(layer: &cache::CacheLayer) -> Result<cache::Rule> {
+fn sinks_sees(layer: &cache::CacheLayer) -> Result<cache::Sight> {
     let sinks = layer.length("sinks")?;
     let window = layer.length("window")?;
     Ok(
-        cache::Rule::Where(
+        cache::Sight::Where(
             std::sync::Arc::new(
                 cache::Condition::Or(
                     vec![
@@ -76,7 +76,7 @@ fn sinks_visible(layer: &cache::CacheLayer) -> Result<cache::Rule> {
     )
 }
 
-fn sinks_most(layer: &cache::CacheLayer) -> Result<i32> {
+fn sinks_limit(layer: &cache::CacheLayer) -> Result<i32> {
     let sinks = layer.length("sinks")?;
     let window = layer.length("window")?;
     Ok(i32::saturating_add(sinks, window))

@@ -5,7 +5,8 @@ use mlx_rs::Array;
 use super::scenario::composition;
 use crate::cache::{CacheLayer, CachePlan, Code, Codes, PlanOptions, Scores, Slot, storages};
 use crate::composition::{KvRequest, TurboBits};
-use crate::pass::{Padding, Pass, Phase};
+use crate::pass::Pass;
+use crate::phase::{Padding, Phase};
 use crate::{Dtype, ops};
 
 /// Groups that the plain formulas would decode to NaN keep a finite middle.

@@ -10,7 +10,8 @@ use crate::cache::{
     Timeline, TokenCache, storages,
 };
 use crate::composition::{CompositionRequest, KvRequest, resolve_composition};
-use crate::pass::{Padding, Pass, Phase};
+use crate::pass::Pass;
+use crate::phase::{Padding, Phase};
 
 fn plan(layer: CacheLayer, kv: KvRequest) -> CachePlan {
     let request = CompositionRequest { kv, ..CompositionRequest::default() };

@@ -2,14 +2,14 @@
 
 use std::collections::VecDeque;
 
-use super::method::{Rule, Stopping};
+use super::method::{Keep, Stopping};
 
 /// What a step's logits say of each position.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Judgement {
     /// The likeliest ids.
     pub best: Vec<u32>,
-    /// Their probabilities for [`Rule::Confidence`], the entropies for [`Rule::Entropy`].
+    /// Their probabilities for [`Keep::Confidence`], the entropies for [`Keep::Entropy`].
     pub scores: Vec<f32>,
     /// The entropies' mean, where something goes by it.
     pub mean_entropy: Option<f32>,
@@ -24,19 +24,19 @@ pub(super) struct Canvas {
     draft: Vec<u32>,
     /// Positions that stay: for good by confidence, in the last step by entropy.
     pub revealed: Vec<bool>,
-    rule: Rule,
+    keep: Keep,
     stopping: Option<Stopping>,
     /// The likeliest ids of the last steps, oldest first: copies, as many as the stop looks at.
     history: VecDeque<Vec<u32>>,
 }
 
 impl Canvas {
-    pub(super) fn new(ids: Vec<u32>, rule: Rule, stopping: Option<Stopping>) -> Self {
+    pub(super) fn new(ids: Vec<u32>, keep: Keep, stopping: Option<Stopping>) -> Self {
         Self {
             draft: ids.clone(),
             revealed: vec![false; ids.len()],
             ids,
-            rule,
+            keep,
             stopping,
             history: VecDeque::new(),
         }
@@ -44,8 +44,8 @@ impl Canvas {
 
     /// Takes what a step says; positions that do not stay become `noise`. Whether the canvas is done.
     pub(super) fn take(&mut self, step: &Judgement, noise: &[u32]) -> bool {
-        match self.rule {
-            Rule::Confidence(threshold) => {
+        match self.keep {
+            Keep::Confidence(threshold) => {
                 for at in sure(&step.scores, &self.revealed, threshold) {
                     self.draft[at] = step.best[at];
                     self.revealed[at] = true;
@@ -55,7 +55,7 @@ impl Canvas {
                     return true;
                 }
             }
-            Rule::Entropy(bound) => {
+            Keep::Entropy(bound) => {
                 // Nothing is remembered of the step before.
                 self.revealed = low(&step.scores, bound);
                 self.ids = merge(&self.revealed, &step.best, noise);
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn sure_positions_stay_as_they_were_when_revealed() {
-        let mut canvas = Canvas::new(vec![9, 9, 9, 9], Rule::Confidence(0.9), None);
+        let mut canvas = Canvas::new(vec![9, 9, 9, 9], Keep::Confidence(0.9), None);
         assert!(!canvas.take(&step(&[1, 2, 3, 4], &[0.9, 0.1, 0.95, 0.2]), &[5, 6, 7, 8]));
         assert_eq!(canvas.ids, [1, 6, 3, 8]);
         // A revealed position keeps its id though another is likelier now.
@@ -148,7 +148,7 @@ mod tests {
         assert_eq!(low(&[0.3, 0.05, 0.06, 0.2], 0.1), [false, true, true, false]);
         // The first is always taken: nothing stands before it.
         assert_eq!(low(&[3.0, 2.0], 0.0), [false, true]);
-        let mut canvas = Canvas::new(vec![9, 9], Rule::Entropy(0.0), None);
+        let mut canvas = Canvas::new(vec![9, 9], Keep::Entropy(0.0), None);
         assert!(!canvas.take(&step(&[1, 2], &[0.1, 0.2]), &[5, 6]));
         assert_eq!(canvas.ids, [1, 6]);
         assert!(!canvas.take(&step(&[3, 4], &[0.2, 0.1]), &[7, 8]));
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn a_stop_needs_as_many_canvases_alike_and_little_entropy() {
         let stopping = Some(Stopping { canvases: 2, entropy: 0.5 });
-        let mut canvas = Canvas::new(vec![0, 0], Rule::Entropy(0.0), stopping);
+        let mut canvas = Canvas::new(vec![0, 0], Keep::Entropy(0.0), stopping);
         let mut take =
             |best: [u32; 2], entropy: f32| canvas.take(&step(&best, &[entropy; 2]), &[0, 0]);
         assert!(!take([1, 2], 0.1));

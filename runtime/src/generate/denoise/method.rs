@@ -113,9 +113,9 @@ pub struct DenoisingSettings {
     pub stop_ids: Vec<u32>,
 }
 
-/// The rule of a sampler, its number included.
+/// By which positions of a canvas are kept, the number of the rule included.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Rule {
+pub(super) enum Keep {
     /// Positions of at least this probability stay.
     Confidence(f32),
     /// Positions whose entropies add up to at most this stay.
@@ -193,24 +193,24 @@ impl DenoisingSettings {
             whole("canvases alike before a stop", stopping.canvases, MAX_STEPS)?;
             within("mean entropy of a stop", stopping.entropy, 0.0, f64::MAX)?;
         }
-        self.rule().map(drop)
+        self.keep().map(drop)
     }
 
     /// The chosen sampler with its number.
-    pub(super) fn rule(&self) -> Result<Rule> {
+    pub(super) fn keep(&self) -> Result<Keep> {
         let missing = |what: &str| Error::input(what, "a number", "none in the family's document");
         match self.sampler {
             CanvasSampler::Confidence => {
                 let name = "confidence threshold";
                 let threshold = self.threshold.ok_or_else(|| missing(name))?;
                 within(name, threshold, 0.0, 1.0)?;
-                Ok(Rule::Confidence(threshold as f32))
+                Ok(Keep::Confidence(threshold as f32))
             }
             CanvasSampler::Entropy => {
                 let name = "entropy bound";
                 let bound = self.entropy_bound.ok_or_else(|| missing(name))?;
                 within(name, bound, 0.0, f64::from(f32::MAX))?;
-                Ok(Rule::Entropy(bound as f32))
+                Ok(Keep::Entropy(bound as f32))
             }
         }
     }

@@ -24,16 +24,16 @@ use std::time::Instant;
 
 use mlx_rs::{Array, memory};
 
-use super::generation::Held;
+use super::generation::SessionRef;
 use super::options::peak_memory;
-use super::text::Told;
+use super::text::AnswerText;
 use super::{FinishReason, Model, Options, Piece, Session, Stats};
 use crate::cache::CachePlan;
 use crate::graph::{Denoiser, LoadedGraph};
 use crate::sample::Sampler;
 use crate::{Error, Result};
 use canvas::Canvas;
-use method::Rule;
+use method::Keep;
 use passes::Hidden;
 
 /// One step over a canvas.
@@ -92,9 +92,9 @@ struct Block {
 /// the prompt and the blocks read so far, and nothing of the canvas.
 pub struct Denoising<'a> {
     graph: &'a dyn Denoiser,
-    session: Held<'a>,
+    session: SessionRef<'a>,
     settings: DenoisingSettings,
-    rule: Rule,
+    keep: Keep,
     noise: Box<dyn Noise + 'a>,
     vocabulary: u32,
     hidden: Hidden,
@@ -103,7 +103,7 @@ pub struct Denoising<'a> {
     known: Vec<u32>,
     max_tokens: usize,
     guard_nan: bool,
-    told: Told<'a>,
+    told: AnswerText<'a>,
     block: Option<Block>,
     blocks: usize,
     /// Pieces of the last block that were not asked for yet.
@@ -125,8 +125,10 @@ impl std::fmt::Debug for Denoising<'_> {
 
 /// The caches of a denoising graph: as its layers declare them, whose sizes are known.
 pub(crate) fn plan(graph: &dyn Denoiser) -> Result<CachePlan> {
-    CachePlan::new(graph.cache_layers())?
-        .probed(|caches| passes::read(graph, caches, &[0]).map(drop))
+    let plan = CachePlan::new(graph.cache_layers())?;
+    let mut probe = plan.make();
+    passes::read(graph, &mut probe, &[0])?;
+    plan.learned(&probe)
 }
 
 /// The vocabulary's size, from passes that are not computed.
@@ -162,7 +164,7 @@ impl Model {
     /// The model does not denoise; an empty prompt, an id outside the vocabulary, a setting out of
     /// range, or one that denoising has no place for ([`Refusal`]).
     pub fn denoise(&self, prompt: &[u32], options: Options) -> Result<Denoising<'_>> {
-        Denoising::start(self, Held::Own(Box::new(self.session())), prompt, options)
+        Denoising::start(self, SessionRef::Own(Box::new(self.session())), prompt, options)
     }
 
     /// Denoises after a prompt in a caller's session with a caller's settings and draws. Of
@@ -178,7 +180,7 @@ impl Model {
         settings: DenoisingSettings,
         noise: Box<dyn Noise + 'a>,
     ) -> Result<Denoising<'a>> {
-        Denoising::with(self, Held::Lent(session), prompt, options, settings, noise)
+        Denoising::with(self, SessionRef::Lent(session), prompt, options, settings, noise)
     }
 
     /// Reads ids into a denoising model's session in parts of the composition's length.
@@ -199,7 +201,7 @@ impl Model {
 impl<'a> Denoising<'a> {
     pub(super) fn start(
         model: &'a Model,
-        session: Held<'a>,
+        session: SessionRef<'a>,
         prompt: &[u32],
         options: Options,
     ) -> Result<Self> {
@@ -214,7 +216,7 @@ impl<'a> Denoising<'a> {
 
     fn with(
         model: &'a Model,
-        mut session: Held<'a>,
+        mut session: SessionRef<'a>,
         prompt: &[u32],
         options: Options,
         mut settings: DenoisingSettings,
@@ -227,14 +229,14 @@ impl<'a> Denoising<'a> {
         options.penalties.check()?;
         Refusal::of_options(&options)?;
         settings.check(of_model.max_canvas_length)?;
-        let rule = settings.rule()?;
+        let keep = settings.keep()?;
         let Some(vocabulary) = model.vocabulary() else {
             return Err(Error::Unsupported("the model's vocabulary is unknown".into()));
         };
         if options.ignore_eos {
             settings.stop_ids.clear();
         }
-        let told = Told::new(model, &options)?;
+        let told = AnswerText::new(model, &options)?;
         let hidden = passes::hidden(graph, model.cache_plan())?;
         let cached = session.get().reuse(prompt)?;
         let stats =
@@ -242,7 +244,7 @@ impl<'a> Denoising<'a> {
         Ok(Self {
             graph,
             session,
-            rule,
+            keep,
             settings,
             noise,
             vocabulary,
@@ -356,7 +358,7 @@ impl<'a> Denoising<'a> {
         let length = self.settings.length(remaining);
         let ids = self.noise.canvas(length, self.vocabulary)?;
         Ok(Block {
-            canvas: Canvas::new(ids, self.rule, self.settings.stopping),
+            canvas: Canvas::new(ids, self.keep, self.settings.stopping),
             left: self.settings.steps,
             signal: passes::zeros(self.hidden, length)?,
         })
@@ -368,7 +370,7 @@ impl<'a> Denoising<'a> {
         let logits = passes::logits(self.graph, caches, &canvas_in, &block.signal)?;
         let temperature = self.settings.temperature.at(left, self.settings.steps);
         let mean = self.settings.stopping.is_some();
-        let judged = passes::judge(&logits, temperature, self.rule, mean)?;
+        let judged = passes::judge(&logits, temperature, self.keep, mean)?;
         let judgement = &judged.judgement;
         self.stats.denoising_steps += 1;
         if self.guard_nan && judgement.scores.iter().any(|x| x.is_nan()) {

@@ -3,11 +3,12 @@
 use mlx_rs::{Array, transforms};
 
 use super::canvas::Judgement;
-use super::method::Rule;
+use super::method::Keep;
 use crate::cache::{CachePlan, CacheSet};
 use crate::generate::generation::row;
 use crate::graph::Denoiser;
-use crate::pass::{Padding, Pass, Phase};
+use crate::pass::Pass;
+use crate::phase::{Padding, Phase};
 use crate::{Dtype, Error, Result, ops};
 
 /// The width and the type of a graph's hidden states: those of the signal.
@@ -68,7 +69,7 @@ pub(super) struct Judged {
 }
 
 /// Reads logits [1, C, V] at a temperature; `mean` asks for the mean entropy whatever the rule.
-pub(super) fn judge(logits: &Array, temperature: f64, rule: Rule, mean: bool) -> Result<Judged> {
+pub(super) fn judge(logits: &Array, temperature: f64, keep: Keep, mean: bool) -> Result<Judged> {
     let z = ops::div_scalar(&ops::to_f32(logits)?, temperature as f32)?;
     let best = ops::argmax(&z, -1)?;
     let total = ops::logsumexp(&z, -1, true)?;
@@ -76,13 +77,13 @@ pub(super) fn judge(logits: &Array, temperature: f64, rule: Rule, mean: bool) ->
         let log = ops::sub(&z, &total)?;
         ops::neg(&ops::sum(&ops::mul(&ops::exp(&log)?, &log)?, -1, false)?)
     };
-    let (scores, entropy) = match rule {
-        Rule::Confidence(_) => {
+    let (scores, entropy) = match keep {
+        Keep::Confidence(_) => {
             let most = ops::max(&z, -1, true)?;
             let confidence = ops::squeeze(&ops::exp(&ops::sub(&most, &total)?)?, -1)?;
             (confidence, if mean { Some(entropies()?) } else { None })
         }
-        Rule::Entropy(_) => {
+        Keep::Entropy(_) => {
             let entropies = entropies()?;
             (entropies.clone(), mean.then_some(entropies))
         }

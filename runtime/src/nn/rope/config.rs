@@ -1,3 +1,5 @@
+//! How a layer rotates, read from a configuration.
+
 use specc_checkpoint::config::{self, Reader, RopeScaling};
 
 use crate::{Error, Result};

@@ -1,3 +1,5 @@
+//! Rotation of queries and keys by their positions, with a config's base or with tables.
+
 mod config;
 mod tables;
 

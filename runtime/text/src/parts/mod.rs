@@ -1,7 +1,7 @@
 //! What a model writes, split while it streams: thinking, tool calls and the answer.
 //!
 //! Which format a model uses is data: its family says so, or its chat template gives it away
-//! ([`ToolCallFormat::detect`], [`crate::ThinkingFormat::detect`]). [`PartSplitter`] takes text in
+//! ([`ToolCallFormat::detect`], [`ThinkingFormat::detect`]). [`PartSplitter`] takes text in
 //! any pieces; how it is cut makes no difference to the parts together.
 
 mod calls;
@@ -13,6 +13,49 @@ use std::str::FromStr;
 use serde_json::{Value, json};
 
 pub use splitter::PartSplitter;
+
+/// How a model marks its thinking.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ThinkingFormat {
+    /// It does not, or it is not to be looked for.
+    #[default]
+    None,
+    /// `<think>` ... `</think>`.
+    ThinkTag,
+    /// `<|channel>NAME`, a line end, text, `<channel|>`.
+    Channel,
+}
+
+impl ThinkingFormat {
+    /// The format a template's text gives away: one that mentions `enable_thinking` and `<think>`
+    /// thinks in tags; one that mentions `<|channel>`, in channels.
+    pub fn detect(template: &str) -> Self {
+        if template.contains("enable_thinking") && template.contains("<think>") {
+            Self::ThinkTag
+        } else if template.contains("<|channel>") {
+            Self::Channel
+        } else {
+            Self::None
+        }
+    }
+}
+
+impl FromStr for ThinkingFormat {
+    type Err = String;
+
+    /// `none`, `think-tag` or `channel`; a prefix before `channel` (`NAME-channel`) is allowed.
+    fn from_str(s: &str) -> Result<Self, String> {
+        match s {
+            "none" => Ok(Self::None),
+            "think-tag" => Ok(Self::ThinkTag),
+            "channel" => Ok(Self::Channel),
+            other if other.ends_with("-channel") => Ok(Self::Channel),
+            other => Err(format!(
+                "unknown thinking format `{other}`; expected `none`, `think-tag` or `channel`"
+            )),
+        }
+    }
+}
 
 /// How a model writes its tool calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

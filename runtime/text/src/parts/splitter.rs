@@ -3,8 +3,7 @@
 use serde_json::Value;
 
 use super::calls::{self, parse};
-use super::{Part, ToolCallFormat};
-use crate::source::ThinkingFormat;
+use super::{Part, ThinkingFormat, ToolCallFormat};
 
 /// Where in the text the splitter is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

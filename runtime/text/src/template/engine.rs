@@ -11,7 +11,7 @@ use super::runtime::kind::{Kind, kind};
 use super::runtime::objects::Function;
 use super::runtime::{Failure, operators, print};
 use super::syntax::{Emitted, Known, SyntaxError, normalise, rewrite};
-use super::{Clock, FailureKind, Limits, TemplateError, convert, filters, functions, jinja_tests};
+use super::{Clock, FailureKind, Limits, TemplateError, convert, filters, functions, is};
 
 /// The most bytes of a template's text.
 const MAX_TEMPLATE: usize = 1 << 20;
@@ -46,7 +46,7 @@ impl Engine {
             });
         }
         let emitted = on_own_stack(|| {
-            let known = Known { filter: filters::exists, test: jinja_tests::exists };
+            let known = Known { filter: filters::exists, test: is::exists };
             rewrite(text, &known)
         })
         .unwrap_or_else(|| Err(SyntaxError::new(1, "the template could not be parsed")))

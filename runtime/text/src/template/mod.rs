@@ -1,7 +1,7 @@
 //! Chat templates, rendered as Jinja2 renders them in Transformers.
 //!
 //! A template is parsed as Jinja2 parses it, rewritten for minijinja (`syntax`), and run with
-//! Python's values and operations (`runtime`, `filters`, `methods`, `jinja_tests`,
+//! Python's values and operations (`runtime`, `filters`, `methods`, `is`,
 //! `functions`, `format`), within bounds (`engine`). What cannot be served is an error that
 //! names the construct and the line; nothing in a template reaches files or the environment.
 
@@ -11,7 +11,7 @@ mod error;
 mod filters;
 mod format;
 mod functions;
-mod jinja_tests;
+mod is;
 mod methods;
 mod runtime;
 mod strftime;
@@ -25,8 +25,7 @@ pub use error::{FailureKind, TemplateError};
 
 use engine::Engine;
 
-use crate::parts::ToolCallFormat;
-use crate::source::{FallbackRenderer, TemplateOptions, ThinkingFormat};
+use crate::parts::{ThinkingFormat, ToolCallFormat};
 
 /// What `strftime_now` says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -54,6 +53,40 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self { steps: 1_000_000, steps_per_value: 4_000, output: 4 << 20, nesting: 500 }
+    }
+}
+
+/// How to load and render a model's template.
+#[derive(Debug, Clone, Default)]
+pub struct TemplateOptions {
+    /// Renders with `enable_thinking = false` and looks for no thinking in the answer.
+    pub disable_thinking: bool,
+    /// What `strftime_now` says; the local clock unless fixed.
+    pub clock: Clock,
+    /// Bounds of a rendering.
+    pub limits: Limits,
+    /// The spec's word on the thinking format; it wins over what the template gives away.
+    pub thinking: Option<ThinkingFormat>,
+    /// The spec's word on the format of tool calls.
+    pub tool_calls: Option<ToolCallFormat>,
+}
+
+/// Renders chats for a family whose checkpoints carry no template.
+pub trait FallbackRenderer: Send + Sync {
+    /// The prompt for these variables (`messages`, `tools`, `add_generation_prompt`, ...).
+    ///
+    /// # Errors
+    /// A reason, when the messages cannot be rendered.
+    fn render(&self, variables: &Map<String, Value>) -> Result<String, String>;
+
+    /// How the family marks its thinking.
+    fn thinking_format(&self) -> ThinkingFormat {
+        ThinkingFormat::None
+    }
+
+    /// How the family writes its tool calls.
+    fn tool_call_format(&self) -> ToolCallFormat {
+        ToolCallFormat::None
     }
 }
 

@@ -1,3 +1,5 @@
+//! Which files of a folder hold weights, by its index or by their names.
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::fs;

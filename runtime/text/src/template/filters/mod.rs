@@ -1,7 +1,7 @@
 //! Jinja2's filters.
 
+mod markup;
 mod number;
-mod rare;
 mod select;
 mod sequence;
 mod text;
@@ -93,7 +93,7 @@ pub(super) fn call(
     if let Some(result) = number::call(state, value, args())? {
         return Ok(result);
     }
-    match rare::call(state, value, args())? {
+    match markup::call(state, value, args())? {
         Some(result) => Ok(result),
         None => fail(FailureKind::Other, format!("No filter named '{name}'.")),
     }

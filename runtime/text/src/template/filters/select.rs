@@ -6,7 +6,7 @@ use crate::template::runtime::arguments::required;
 use crate::template::runtime::kind::{Kind, kind};
 use crate::template::runtime::objects::Generator;
 use crate::template::runtime::{Arguments, Result, access, fail, iterate, type_error};
-use crate::template::{FailureKind, jinja_tests};
+use crate::template::{FailureKind, is};
 
 /// The result, or `None` for a filter of another kind.
 pub(super) fn call(
@@ -132,7 +132,7 @@ fn select(
                 None => item.clone(),
             };
             let answer = match &test {
-                Some((name, rest)) => jinja_tests::call(state, name, &looked_at, rest)?,
+                Some((name, rest)) => is::call(state, name, &looked_at, rest)?,
                 None => looked_at.is_true(),
             };
             if answer == wanted {

@@ -8,7 +8,7 @@ use super::objects::UndefinedValue;
 use super::{
     MAX_NESTING, Result, access, arithmetic, compare, iterate, slice, type_error, value_error,
 };
-use crate::template::{filters, jinja_tests, methods};
+use crate::template::{filters, is, methods};
 
 /// A step costs a few of minijinja's, so that the bound of steps bounds time.
 const STEP: u64 = 4;
@@ -154,7 +154,7 @@ fn filter(state: &mut State<'_, '_>, args: &[Value]) -> Result<Value> {
 
 fn test(state: &mut State<'_, '_>, args: &[Value]) -> Result<Value> {
     let (value, name, rest) = two(args)?;
-    jinja_tests::call(state, word(name), value, rest).map(Value::from)
+    is::call(state, word(name), value, rest).map(Value::from)
 }
 
 fn looped(state: &mut State<'_, '_>, args: &[Value]) -> Result<Value> {

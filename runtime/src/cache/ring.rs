@@ -1,7 +1,9 @@
+//! Columns as long as some query sees them, newer ones in the places of older ones.
+
 use mlx_rs::Array;
 
 use super::planes::{self, Planes};
-use super::rule::Rule;
+use super::sight::Sight;
 use super::timeline::Timeline;
 use crate::{Error, Result, array, ops};
 
@@ -11,7 +13,7 @@ pub(super) const HOLE: i32 = i32::MAX;
 /// Columns as long as some query may still see them. One by one they are written over those that
 /// are out of sight; several at once are put in order of time first.
 #[derive(Debug, Clone)]
-pub(super) struct WindowStore {
+pub(super) struct RingStore {
     planes: Planes,
     /// The column in each slot of the buffers in use, [`HOLE`] where there is none.
     times: Vec<i32>,
@@ -21,22 +23,22 @@ pub(super) struct WindowStore {
     cursor: usize,
     /// Columns were dropped on the grounds that no query from here on sees them.
     floor: i32,
-    rule: Rule,
+    sight: Sight,
     limit: i32,
     step: i32,
     axis: usize,
 }
 
-impl WindowStore {
+impl RingStore {
     /// `limit`: columns that a single row needs at most.
-    pub fn new(axis: usize, step: i32, rule: Rule, limit: i32) -> Self {
-        WindowStore {
+    pub fn new(axis: usize, step: i32, sight: Sight, limit: i32) -> Self {
+        RingStore {
             planes: Vec::new(),
             times: Vec::new(),
             capacity: 0,
             cursor: 0,
             floor: 0,
-            rule,
+            sight,
             limit,
             step,
             axis,
@@ -44,20 +46,20 @@ impl WindowStore {
     }
 
     /// A store that holds these columns of these times.
-    pub fn holding(like: &WindowStore, planes: Planes, times: Vec<i32>, floor: i32) -> Self {
+    pub fn holding(like: &RingStore, planes: Planes, times: Vec<i32>, floor: i32) -> Self {
         let capacity = planes.first().map_or(0, |p| p.dim(like.axis as i32));
-        WindowStore { planes, times, capacity, cursor: 0, floor, ..like.bare() }
+        RingStore { planes, times, capacity, cursor: 0, floor, ..like.bare() }
     }
 
     /// A store of these slots.
     pub fn restored(
-        like: &WindowStore,
+        like: &RingStore,
         planes: Planes,
         times: Vec<i32>,
         cursor: usize,
         floor: i32,
     ) -> Self {
-        WindowStore { cursor, ..WindowStore::holding(like, planes, times, floor) }
+        RingStore { cursor, ..RingStore::holding(like, planes, times, floor) }
     }
 
     /// The slot to be written over next.
@@ -65,8 +67,8 @@ impl WindowStore {
         self.cursor
     }
 
-    fn bare(&self) -> WindowStore {
-        WindowStore::new(self.axis, self.step, self.rule.clone(), self.limit)
+    fn bare(&self) -> RingStore {
+        RingStore::new(self.axis, self.step, self.sight.clone(), self.limit)
     }
 
     /// The column of each slot.
@@ -89,7 +91,7 @@ impl WindowStore {
             && line
                 .pads
                 .iter()
-                .any(|&pad| column >= pad && self.rule.sees(query - pad, column - pad))
+                .any(|&pad| column >= pad && self.sight.sees(query - pad, column - pad))
     }
 
     /// Adds one column at `line.time`.
@@ -127,8 +129,8 @@ impl WindowStore {
         if self.times.is_empty() {
             return Ok(None);
         }
-        if let (Some(pad), true) = (line.common_pad(), self.rule.by_age()) {
-            let sees = |column: i32| column != HOLE && self.rule.sees(time - pad, column - pad);
+        if let (Some(pad), true) = (line.common_pad(), self.sight.by_age()) {
+            let sees = |column: i32| column != HOLE && self.sight.sees(time - pad, column - pad);
             let newest = self.times[(self.cursor + self.times.len() - 1) % self.times.len()];
             // In a buffer in ring order the cursor stands at the oldest column.
             let oldest = self.times[self.cursor];
@@ -235,7 +237,7 @@ impl WindowStore {
         Ok(())
     }
 
-    /// The columns in use, in the order of [`WindowStore::times`].
+    /// The columns in use, in the order of [`RingStore::times`].
     pub fn fetch(&self) -> Result<Planes> {
         if self.times.len() as i32 == self.capacity {
             return Ok(self.planes.clone());
@@ -297,7 +299,7 @@ impl WindowStore {
         times.sort_unstable();
         times.dedup();
         if times.is_empty() {
-            *self = WindowStore { floor, ..self.bare() };
+            *self = RingStore { floor, ..self.bare() };
             return Ok(());
         }
         // Columns that a row dropped long ago are read as zeros, and not seen.
@@ -315,7 +317,7 @@ impl WindowStore {
             })
             .collect();
         let planes = planes::picked_by_row(&planes, self.axis, shifts.len(), &index)?;
-        *self = WindowStore::holding(self, planes, times, floor);
+        *self = RingStore::holding(self, planes, times, floor);
         Ok(())
     }
 

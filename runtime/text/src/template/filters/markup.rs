@@ -1,4 +1,4 @@
-//! Filters that chat templates hardly use.
+//! Filters over markup and addresses (`striptags`, `urlencode`, `xmlattr`), and others that chat templates hardly use.
 
 use minijinja::{State, Value};
 

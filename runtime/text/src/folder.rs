@@ -5,95 +5,16 @@
 //! profile's own renderer; else an error.
 
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use crate::parts::ToolCallFormat;
-use crate::template::{ChatTemplate, Clock, Limits, Template, TemplateError};
+use crate::template::{ChatTemplate, FallbackRenderer, Template, TemplateError, TemplateOptions};
 use crate::tokenizer::{TOKENIZER_CONFIG_FILE, Tokenizer, read_object};
 
 /// The file that holds a template alone.
 pub const TEMPLATE_FILE: &str = "chat_template.jinja";
 /// The folder of further named templates beside [`TEMPLATE_FILE`].
 pub const ADDITIONAL_TEMPLATES: &str = "additional_chat_templates";
-
-/// How a model marks its thinking.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum ThinkingFormat {
-    /// It does not, or it is not to be looked for.
-    #[default]
-    None,
-    /// `<think>` ... `</think>`.
-    ThinkTag,
-    /// `<|channel>NAME`, a line end, text, `<channel|>`.
-    Channel,
-}
-
-impl ThinkingFormat {
-    /// The format a template's text gives away: one that mentions `enable_thinking` and `<think>`
-    /// thinks in tags; one that mentions `<|channel>`, in channels.
-    pub fn detect(template: &str) -> Self {
-        if template.contains("enable_thinking") && template.contains("<think>") {
-            Self::ThinkTag
-        } else if template.contains("<|channel>") {
-            Self::Channel
-        } else {
-            Self::None
-        }
-    }
-}
-
-impl FromStr for ThinkingFormat {
-    type Err = String;
-
-    /// `none`, `think-tag` or `channel`; a prefix before `channel` (`NAME-channel`) is allowed.
-    fn from_str(s: &str) -> Result<Self, String> {
-        match s {
-            "none" => Ok(Self::None),
-            "think-tag" => Ok(Self::ThinkTag),
-            "channel" => Ok(Self::Channel),
-            other if other.ends_with("-channel") => Ok(Self::Channel),
-            other => Err(format!(
-                "unknown thinking format `{other}`; expected `none`, `think-tag` or `channel`"
-            )),
-        }
-    }
-}
-
-/// How to load and render a model's template.
-#[derive(Debug, Clone, Default)]
-pub struct TemplateOptions {
-    /// Renders with `enable_thinking = false` and looks for no thinking in the answer.
-    pub disable_thinking: bool,
-    /// What `strftime_now` says; the local clock unless fixed.
-    pub clock: Clock,
-    /// Bounds of a rendering.
-    pub limits: Limits,
-    /// The spec's word on the thinking format; it wins over what the template gives away.
-    pub thinking: Option<ThinkingFormat>,
-    /// The spec's word on the format of tool calls.
-    pub tool_calls: Option<ToolCallFormat>,
-}
-
-/// Renders chats for a family whose checkpoints carry no template.
-pub trait FallbackRenderer: Send + Sync {
-    /// The prompt for these variables (`messages`, `tools`, `add_generation_prompt`, ...).
-    ///
-    /// # Errors
-    /// A reason, when the messages cannot be rendered.
-    fn render(&self, variables: &Map<String, Value>) -> Result<String, String>;
-
-    /// How the family marks its thinking.
-    fn thinking_format(&self) -> ThinkingFormat {
-        ThinkingFormat::None
-    }
-
-    /// How the family writes its tool calls.
-    fn tool_call_format(&self) -> ToolCallFormat {
-        ToolCallFormat::None
-    }
-}
 
 /// Loads the chat template of a model folder.
 ///

@@ -1,27 +1,14 @@
 //! Binding a graph's declared layers to a composition: once at load, then fresh caches a request.
 
-use super::plan::{CachePlan, PlanOptions};
-use super::set::CacheSet;
+use super::denoise;
 use crate::backend::Backend;
+use crate::cache::{CachePlan, CacheSet, LATENT_CODECS, LayerSize, PlanOptions, StateCodecs};
 use crate::capabilities::{DeclaredGraph, GraphCapabilities, graph_capabilities_of};
 use crate::composition::{Composition, KvScheme};
-use crate::generate::denoise;
-use crate::graph::{LoadedGraph, Method};
-use crate::pass::{Padding, Pass, Phase};
+use crate::graph::{Autoregressive, LoadedGraph, Method};
+use crate::pass::Pass;
+use crate::phase::{Padding, Phase};
 use crate::{Array, Result};
-
-/// Codecs that save caches. A file names those that wrote it and is read by the same.
-#[derive(Debug, PartialEq, Eq)]
-pub struct StateCodecs {
-    /// Their name in files.
-    pub id: &'static str,
-}
-
-/// What saves every cache that needs no codecs of its own.
-pub static DEFAULT_CODECS: StateCodecs = StateCodecs { id: "default" };
-
-/// What saves latents under a scheme or in pages, and plain ones too.
-pub static LATENT_CODECS: StateCodecs = StateCodecs { id: "latent" };
 
 /// A graph with everything that its load decided.
 #[derive(Debug)]
@@ -79,7 +66,7 @@ impl BoundGraph {
         &self.workspace
     }
 
-    /// Codecs beside the default ones; `None`: the default ones save these caches.
+    /// Codecs that save its caches beside the default ones; `None`: the default ones do.
     pub fn state_codecs(&self) -> Option<&'static StateCodecs> {
         self.state_codecs
     }
@@ -104,7 +91,7 @@ pub fn compose_graph_caches(graph: &DeclaredGraph, composition: &Composition) ->
 pub fn bind_graph_caches(graph: DeclaredGraph, composition: Composition) -> Result<BoundGraph> {
     graph.check_promises()?;
     let plan = match (graph.declaration().method, graph.graph()) {
-        (Method::Autoregressive, typed) => CachePlan::bind(typed.autoregressive()?, &composition)?,
+        (Method::Autoregressive, typed) => plan(typed.autoregressive()?, &composition)?,
         (_, LoadedGraph::Denoising(typed)) => denoise::plan(&**typed)?,
         (_, typed) => CachePlan::new(typed.cache_layers())?,
     };
@@ -121,6 +108,24 @@ pub fn bind_graph_caches(graph: DeclaredGraph, composition: Composition) -> Resu
     Ok(BoundGraph { graph, capabilities, composition, plan, state_codecs, workspace })
 }
 
+/// How the caches of a graph are made whose weights are loaded: one token is passed through it without
+/// being computed, which tells what each layer stores. Sizes are known then, and a layer that cannot be
+/// kept as the composition says is refused here.
+///
+/// # Errors
+/// Names the layer that cannot be kept so.
+pub(crate) fn plan(graph: &dyn Autoregressive, composition: &Composition) -> Result<CachePlan> {
+    let layers = graph.cache_layers();
+    let options = PlanOptions { paging: graph.cache_paging() };
+    let plan = CachePlan::compose(layers, composition, options)?;
+    let mut probe = CachePlan::new(layers)?.make();
+    let ids = Array::from_slice(&[0_i32], &[1, 1]);
+    let mut pass = Pass::begin(&mut probe, Phase::Decode, &ids, Padding::default())?;
+    graph.hidden(&mut pass, &ids)?;
+    pass.finish()?;
+    plan.learned(&probe)
+}
+
 /// Passes one token through the graph without computing it, to see the queries of its layers. Its
 /// caches are plain ones: converting would compute.
 fn workspace(graph: &DeclaredGraph, plan: &CachePlan) -> Result<Vec<Workspace>> {
@@ -134,7 +139,7 @@ fn workspace(graph: &DeclaredGraph, plan: &CachePlan) -> Result<Vec<Workspace>> 
         typed => typed.autoregressive()?.hidden(&mut pass, &ids)?,
     };
     let sizes = plan.sizes().unwrap_or_default();
-    let one = |(queries, size): (&Option<[i32; 2]>, &super::LayerSize)| {
+    let one = |(queries, size): (&Option<[i32; 2]>, &LayerSize)| {
         let [heads, width] = (*queries)?;
         (!fused.contains(&width)).then_some(Workspace { heads, window: size.most })
     };

@@ -1,3 +1,5 @@
+//! What a query sees of what is stored: as a test of two positions and as an array.
+
 use std::sync::Arc;
 
 use mlx_rs::Array;
@@ -8,7 +10,7 @@ use crate::ops;
 /// Which earlier positions a query sees. Once a position is out of sight it stays so for every
 /// later query; that is what lets storages drop it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Rule {
+pub enum Sight {
     /// All of them.
     All,
     /// The last so many, its own included.
@@ -49,38 +51,38 @@ pub enum Term {
     Div(Box<Term>, i32),
 }
 
-impl Rule {
+impl Sight {
     /// Whether a query at position `q` sees position `k`, `k <= q`.
     pub fn sees(&self, q: i32, k: i32) -> bool {
         match self {
-            Rule::All => true,
-            Rule::Window(window) => q - k < *window,
-            Rule::Chunk(chunk) => q.div_euclid(*chunk) == k.div_euclid(*chunk),
-            Rule::Where(condition) => condition.holds(q, k),
+            Sight::All => true,
+            Sight::Window(window) => q - k < *window,
+            Sight::Chunk(chunk) => q.div_euclid(*chunk) == k.div_euclid(*chunk),
+            Sight::Where(condition) => condition.holds(q, k),
         }
     }
 
     /// The condition for arrays of positions; `None` when it always holds.
     pub(super) fn array(&self, q: &Array, k: &Array) -> Result<Option<Array>> {
         Ok(match self {
-            Rule::All => None,
-            Rule::Window(window) => Some(ops::less(q, &ops::add(k, &Array::from_int(*window))?)?),
-            Rule::Chunk(chunk) => {
+            Sight::All => None,
+            Sight::Window(window) => Some(ops::less(q, &ops::add(k, &Array::from_int(*window))?)?),
+            Sight::Chunk(chunk) => {
                 let chunk = Array::from_int(*chunk);
                 Some(ops::equal(&ops::floor_div(q, &chunk)?, &ops::floor_div(k, &chunk)?)?)
             }
-            Rule::Where(condition) => Some(condition.array(q, k)?),
+            Sight::Where(condition) => Some(condition.array(q, k)?),
         })
     }
 
     /// Whether what a query sees depends on positions and not only on distances.
     pub(super) fn absolute(&self) -> bool {
-        matches!(self, Rule::Chunk(_) | Rule::Where(_))
+        matches!(self, Sight::Chunk(_) | Sight::Where(_))
     }
 
     /// Whether sight ends with age: of two positions the older one is never seen alone.
     pub(super) fn by_age(&self) -> bool {
-        !matches!(self, Rule::Where(_))
+        !matches!(self, Sight::Where(_))
     }
 }
 
