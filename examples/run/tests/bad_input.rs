@@ -91,7 +91,7 @@ fn weights() {
         }),
     ];
     assert_snapshot!(rows.concat(), @r#"
-    error: .: no weights: expected model.safetensors.index.json or model*.safetensors, found expected.safetensors
+    error: .: no weights: expected model.safetensors.index.json or model*.safetensors, found no safetensors file
     error: model.safetensors: safetensors header: expected a file of at least 8 bytes, found 4 bytes
     error: model.safetensors: safetensors header: expected a length of at most 92, the rest of the file, found a length of 3035
     error: model.safetensors: tensor "model.layers.2.self_attn.k_proj.weight": expected data offsets in order within 452342 bytes (is the file cut short?), found [444160, 452352]
