@@ -49,6 +49,27 @@ fn an_unknown_model_type_names_the_nearest() {
     let (start, known) = text.split_once("; supported are ").unwrap();
     assert_eq!(
         start,
+#[test]
+fn what_python_writes_in_a_configuration_is_read() {
+    let said = |change: &dyn Fn(&str) -> String| {
+        let folder = copy("llama");
+        let text = std::fs::read_to_string(folder.path().join("config.json")).unwrap();
+        write(folder.path(), "config.json", &change(&text));
+        let model = arg(folder.path());
+        let fixed = ["generate", "--model", model, "--ids", "1,2,3", "--max-tokens", "4"];
+        let run = run(&fixed);
+        (run.code, run.out, run.err.contains("warning"))
+    };
+    let plain = said(&str::to_owned);
+    assert_eq!((plain.0, plain.2), (Some(0), false));
+    // Keys that say nothing, so that nothing is to be warned of.
+    let words = "{\"initializer_range\": Infinity, \"attention_dropout\": NaN,";
+    assert_eq!(said(&|text| text.replacen('{', words, 1)), plain);
+    assert_eq!(said(&|text| format!("\u{feff}{text}")), plain);
+    let end = said(&|text| text.replacen('{', "{\"eos_token_id\": \"</s>\",", 1));
+    assert_eq!(end.0, Some(1));
+}
+
         "error: config.json: model_type \"lama\" is not supported; did you mean \"llama\"?"
     );
     assert!(

@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 use std::path::Path;
 
-use specc_checkpoint::config::Unread;
+use specc_checkpoint::config::{Unread, eos_token_ids};
 use specc_text::Tokenizer;
 
 use super::denoise::{self, DenoisingSettings, Refusal};
@@ -76,14 +76,14 @@ impl Model {
         let graph = bind_graph_caches(graph, composition)?;
         // What loading needed on the way is given back.
         mlx_rs::memory::clear_cache()?;
-        let eos = specc_text::tokenizer::eos_token_ids(source.folder(), None)?;
+        let eos = eos_token_ids(source.config(), source.generation(), None)?;
         let mut model = Self {
             source,
             profile,
             graph,
             denoising,
             vocabulary: None,
-            eos: eos.into_iter().collect(),
+            eos,
             tokenizer: OnceCell::new(),
         };
         model.vocabulary = model.find_vocabulary()?;
