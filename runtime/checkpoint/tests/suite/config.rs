@@ -210,9 +210,13 @@ fn members_of_quantization_that_nobody_reads_are_told() {
         c.unread().iter().map(ToString::to_string).collect()
     };
     let none: [&str; 0] = [];
-    let mlx = r#"{"bits": 4, "group_size": 64, "mode": "affine", "model.a": {"bits": 8}, "b": false}"#;
+    let mlx =
+        r#"{"bits": 4, "group_size": 64, "mode": "affine", "model.a": {"bits": 8}, "b": false}"#;
     assert_eq!(unread(&format!(r#"{{"quantization": {mlx}}}"#)), none);
-    assert_eq!(unread(&format!(r#"{{"quantization": {mlx}, "quantization_config": {mlx}}}"#)), none);
+    assert_eq!(
+        unread(&format!(r#"{{"quantization": {mlx}, "quantization_config": {mlx}}}"#)),
+        none
+    );
     let fp8 = r#"{"quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128],
         "modules_to_not_convert": ["lm_head"], "activation_scheme": "dynamic", "fmt": "e4m3",
         "sparsity_config": {}, "version": "1"}}"#;
@@ -225,7 +229,9 @@ fn members_of_quantization_that_nobody_reads_are_told() {
         ["quantization.rotation = \"hadamard\"", "quantization.model.a.scale_bits = 8"]
     );
     assert_eq!(
-        unread(r#"{"text_config": {"quantization_config": {"quant_method": "mxfp4", "desc_act": true}}}"#),
+        unread(
+            r#"{"text_config": {"quantization_config": {"quant_method": "mxfp4", "desc_act": true}}}"#
+        ),
         ["text_config.quantization_config.desc_act = true"]
     );
     // A second spelling that says something else.

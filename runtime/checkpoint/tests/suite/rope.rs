@@ -130,7 +130,8 @@ fn what_cannot_be_meant_is_refused() {
 #[test]
 fn a_list_has_a_factor_for_each_rotated_pair() {
     let read = |short: &str| {
-        let object = format!(r#"{{"type": "longrope", "short_factor": {short}, "long_factor": [1, 2]}}"#);
+        let object =
+            format!(r#"{{"type": "longrope", "short_factor": {short}, "long_factor": [1, 2]}}"#);
         read(&format!("{{\"rope_scaling\": {object}}}")).unwrap().scaling
     };
     let even = read("[1, 1]");

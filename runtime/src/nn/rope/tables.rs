@@ -161,8 +161,7 @@ fn longrope(config: &RopeConfig, dims: i32) -> Result<Kind> {
         .or(*factor)
         .ok_or_else(|| Error::input("rope: max_position_embeddings", "a number", "nothing"))?;
     let long = ratio > 1.0;
-    let (list, own) =
-        if long { (long_factor, long_mscale) } else { (short_factor, short_mscale) };
+    let (list, own) = if long { (long_factor, long_mscale) } else { (short_factor, short_mscale) };
     let list: Vec<f32> = list.iter().map(|&f| f as f32).collect();
     let factors = Array::from_slice(&list, &[list.len() as i32]);
     let freqs = ops::mul(&factors, &powers(config.theta, dims, dims)?)?;
