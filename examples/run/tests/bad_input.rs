@@ -29,26 +29,26 @@ fn configurations() {
         changed("llama", |f| configure(f, |c| c["hidden_size"] = json!(-64))),
         changed("llama", |f| configure(f, |c| c["num_key_value_heads"] = json!(3))),
         changed("llama", |f| configure(f, |c| c["hidden_act"] = json!("sine"))),
+        changed("llama", |f| {
+            let scaling = json!({ "type": "longrope", "short_factor": [1.0], "long_factor": [1.0],
+                "original_max_position_embeddings": 8 });
+            configure(f, |c| drop(c.insert("rope_scaling".to_owned(), scaling)));
+        }),
     ];
     assert_snapshot!(rows.concat(), @r#"
     error: config.json: no such file
     error: config.json:1:15: not JSON: EOF while parsing a value
     error: config.json: expected a JSON object, found [1] (list)
     error: config.json: no `model_type`
-    error: config.json: key "hidden_size": expected an integer, found nothing
-    error: config.json: key "hidden_size": expected an integer, found "64" (string)
+    error: family llama: config.json: key "hidden_size": expected an integer, found nothing
+    error: family llama: config.json: key "hidden_size": expected an integer, found "64" (string)
     error: tensor "model.embed_tokens.weight": expected floats [160, 0], found F32 [160, 64]
-    error: config.json: query heads must divide evenly over key/value heads
-    error: config.json: key "hidden_act": expected one of "silu", "swish", found "sine" (string)
+    error: family llama: config.json: query heads must divide evenly over key/value heads (num_attention_heads = 4, num_key_value_heads = 3)
+    error: family llama: config.json: key "hidden_act": expected one of "silu", "swish", found "sine" (string)
+    error: family llama: config.json: rope: short_factor: expected 8 numbers, one for each rotated pair, found 1
     "#);
 }
 
-#[test]
-fn an_unknown_model_type_names_the_nearest() {
-    let text = changed("llama", |f| configure(f, |c| c["model_type"] = json!("lama")));
-    let (start, known) = text.split_once("; supported are ").unwrap();
-    assert_eq!(
-        start,
 #[test]
 fn what_python_writes_in_a_configuration_is_read() {
     let said = |change: &dyn Fn(&str) -> String| {
@@ -70,6 +70,12 @@ fn what_python_writes_in_a_configuration_is_read() {
     assert_eq!(end.0, Some(1));
 }
 
+#[test]
+fn an_unknown_model_type_names_the_nearest() {
+    let text = changed("llama", |f| configure(f, |c| c["model_type"] = json!("lama")));
+    let (start, known) = text.split_once("; supported are ").unwrap();
+    assert_eq!(
+        start,
         "error: config.json: model_type \"lama\" is not supported; did you mean \"llama\"?"
     );
     assert!(

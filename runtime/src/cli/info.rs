@@ -41,7 +41,8 @@ fn describe(families: Families, args: &InfoArgs) -> anyhow::Result<Value> {
         "files": source.index().files().len(),
     });
     // Shapes are enough to see what the graph keeps; no weight is read.
-    let experts = family.profile.experts.map(|find| find(&source)).transpose()?.flatten();
+    let experts = family.profile.experts.map(|find| find(&source)).transpose();
+    let experts = experts.map_err(|error| error.of_family(family.name))?.flatten();
     let model = Model::of_source(families, source.shapes_only(), &args.cache.request()?)?;
     super::warn(&model);
     let unread = model.unread().into_iter().map(|key| (key.path, key.value.clone()));

@@ -70,9 +70,10 @@ impl Model {
             Refusal::of_composition(&composition)?;
         }
         let how = family.denoising.as_ref();
-        let denoising = how.map(|how| DenoisingSettings::of(how, &source)).transpose()?;
+        let denoising = how.map(|how| DenoisingSettings::of(how, &source)).transpose();
+        let denoising = denoising.map_err(|error| error.of_family(family.name))?;
         let implementation = registry.implementation(&profile, &source)?;
-        let graph = declared_graph(implementation, (implementation.load)(&source)?)?;
+        let graph = declared_graph(implementation, implementation.load_graph(&source)?)?;
         let graph = bind_graph_caches(graph, composition)?;
         // What loading needed on the way is given back.
         mlx_rs::memory::clear_cache()?;
