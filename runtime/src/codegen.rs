@@ -2,10 +2,12 @@
 
 mod layers;
 mod pinned;
+mod shown;
 mod values;
 
 pub use layers::*;
 pub use pinned::PinnedConfig;
+use shown::Shown;
 pub use values::*;
 
 pub use specc_checkpoint::config::{
@@ -36,12 +38,20 @@ pub use crate::profile::{
 pub use crate::weights::{Loader, ModelSource};
 pub use crate::{Array, Error, Result, mix, nn, ops};
 
-/// A condition on a configuration.
+/// A condition on a configuration; `values` are those that it looks at, by name.
 ///
 /// # Errors
-/// [`Error::Check`] with `message` when it does not hold.
-pub fn need(holds: bool, message: &str) -> Result<()> {
-    if holds { Ok(()) } else { Err(Error::Check(message.to_owned())) }
+/// [`Error::Check`] with `message` and the values when it does not hold.
+pub fn need(holds: bool, message: &str, values: &[(&str, &dyn Shown)]) -> Result<()> {
+    if holds {
+        return Ok(());
+    }
+    let told = values.iter().map(|(name, value)| format!("{name} = {}", shown::cut(value.shown())));
+    let told: Vec<String> = told.collect();
+    Err(Error::Check(match told.as_slice() {
+        [] => message.to_owned(),
+        told => format!("{message} ({})", told.join(", ")),
+    }))
 }
 
 /// A configuration's integer as the size of an axis.

@@ -53,6 +53,14 @@ pub enum Error {
     /// A configuration that the family's checks refuse.
     #[error("config.json: {0}")]
     Check(String),
+    /// A configuration that a family cannot read or does not take.
+    #[error("family {family}: {error}")]
+    OfFamily {
+        /// The family's name.
+        family: &'static str,
+        /// What is wrong.
+        error: Box<Error>,
+    },
     /// An expression over the configuration that has no value.
     #[error("config.json: {0}")]
     NoValue(#[from] specc_checkpoint::scalar::NoValue),
@@ -133,6 +141,16 @@ impl Error {
         found: impl Into<String>,
     ) -> Self {
         Error::Input { what: what.into(), expected: expected.into(), found: found.into() }
+    }
+
+    /// An error of a configuration with the name of the family that reads it; others as they are.
+    pub(crate) fn of_family(self, family: &'static str) -> Self {
+        match self {
+            Error::Config(_) | Error::Check(_) | Error::NoValue(_) => {
+                Error::OfFamily { family, error: Box::new(self) }
+            }
+            other => other,
+        }
     }
 
     /// [`Error::Cache`] from its text.

@@ -107,6 +107,16 @@ impl Family {
         !self.conditional && self.model_types.contains(&model_type)
     }
 
+    /// [`Family::accepts`], whose errors name the family.
+    pub(crate) fn takes(&self, source: &ModelSource) -> Result<bool> {
+        (self.accepts)(source).map_err(|error| error.of_family(self.name))
+    }
+
+    /// [`Family::load`], whose errors of the configuration name the family.
+    pub(crate) fn load_graph(&self, source: &ModelSource) -> Result<LoadedGraph> {
+        (self.load)(source).map_err(|error| error.of_family(self.name))
+    }
+
     /// Whether its graph was made for one configuration, as `specc emit --specialize` makes them.
     pub fn is_for_one_configuration(&self) -> bool {
         self.profile.specialization == Specialization::Generated

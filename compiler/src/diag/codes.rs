@@ -186,6 +186,8 @@ codes! {
         "config.json holds a key that looks meaningful and that the family neither reads nor declares ignored; keys that are silently dropped are the commonest cause of wrong text.";
     WeightMapFailed = "S0710", "weight map that cannot be applied",
         "A rule under [weights] does not fit the tensors of this checkpoint.";
+    PassedOver = "S0711", "weights that are passed over",
+        "The folder holds safetensors files that are not read, or tensors that the index does not name. Where model.safetensors.index.json stands, what it names is read; else every model*.safetensors.";
 }
 
 impl Code {

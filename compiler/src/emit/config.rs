@@ -45,7 +45,8 @@ impl Emitter<'_> {
         }
         for check in &self.manifest.checks {
             let condition = self.scalars.truth(&check.condition, Place::Read);
-            let _ = writeln!(out, "need({condition}, {:?})?;", check.message);
+            let values = asked_values(&check.condition, &keys);
+            let _ = writeln!(out, "need({condition}, {:?}, &[{values}])?;", check.message);
         }
         out.push_str(&self.read_layers());
         out.push_str("Ok(Self { model_type, ");
@@ -340,6 +341,19 @@ impl Emitter<'_> {
         let _ = writeln!(out, "let slot = slots.place({:?}, donor, {cache})?;", kind.name.node);
         out
     }
+}
+
+/// The values that a condition looks at, for its error: `("hidden_size", &hidden_size)`, each once.
+fn asked_values(condition: &Expr, keys: &[&ConfigKey]) -> String {
+    let mut asked: Vec<String> = Vec::new();
+    crate::syntax::visit::names(condition, &mut |name| {
+        let known = keys.iter().any(|key| key.name.node == name.node) || name.node == "model_type";
+        let value = format!("({:?}, &{})", name.node, super::ident(&name.node));
+        if known && !asked.contains(&value) {
+            asked.push(value);
+        }
+    });
+    asked.join(", ")
 }
 
 /// Keys so that each stands after those its expressions name; cycles keep the order of writing.

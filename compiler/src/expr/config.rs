@@ -253,6 +253,13 @@ impl Reading<'_> {
         if words.ignore_scaling {
             rope.scaling = RopeScaling::Default;
         }
+        // As the runtime does: the manifest's kind stands whatever the config says.
+        match (words.kind.as_deref(), &rope.scaling) {
+            (Some("default"), _) => rope.scaling = RopeScaling::Default,
+            (Some("proportional"), RopeScaling::Proportional { .. }) => {}
+            (Some("proportional"), _) => rope.scaling = RopeScaling::Proportional { factor: 1.0 },
+            _ => {}
+        }
         let number = |expr: &Option<Expr>| {
             expr.as_ref().and_then(|expr| self.eval(expr)).and_then(|value| value.as_f64())
         };

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use super::walk::{Known, Place, no_value};
 use crate::diag::{Code, Diagnostic};
-use crate::expr::{ConfigValues, LayerValues};
+use crate::expr::{ConfigValues, LayerValues, Value};
 use crate::ir::{Field, FieldKind, Program, Scalar, TensorDecl};
 use crate::source::Span;
 use crate::syntax::ast::Expr;
@@ -66,7 +66,8 @@ impl<'a> Walk<'a> {
                 return;
             }
             match &field.kind {
-                FieldKind::Module { tensors, .. } => {
+                FieldKind::Module { ext, args, tensors, .. } => {
+                    self.rotation(*ext, args, place, field.span);
                     for tensor in tensors {
                         self.tensor(tensor, place, asked, field.span);
                     }
@@ -100,6 +101,27 @@ impl<'a> Walk<'a> {
                 },
                 FieldKind::Scalar(_) | FieldKind::Slot => {}
             }
+        }
+    }
+
+    /// What a rotation finds wrong when it is loaded.
+    fn rotation(&mut self, ext: usize, args: &[Scalar], place: &Place<'a>, span: Span) {
+        let path = self.known.program.externs.get(ext).map(|ext| ext.path.node.as_str());
+        let (rope, features) = match (path, args) {
+            (Some("nn::Rope"), [rope, features, ..])
+            | (Some("nn::BasedRope"), [_, rope, features, ..]) => (rope, features),
+            _ => return,
+        };
+        match (self.known.value(rope, place), self.known.int(features, place)) {
+            (Ok(Value::Rope(rope)), Ok(features)) => {
+                let partial = rope.partial_rotary_factor.unwrap_or(1.0);
+                if let Err(wrong) = rope.scaling.fits(features, partial) {
+                    let message = format!("config.json: {wrong}");
+                    self.diags.push(Diagnostic::error(Code::ModelConfig, span, message));
+                }
+            }
+            (Ok(_), Ok(_)) => {}
+            (Err(error), _) | (_, Err(error)) => self.diags.push(no_value(&error)),
         }
     }
 

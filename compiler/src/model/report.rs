@@ -58,7 +58,8 @@ pub fn check(
             let place = manifest.weights.maps.iter().find(|map| text.contains(&map.shown()));
             Diagnostic::error(Code::WeightMapFailed, place.map_or(top, |map| map.span), text)
         };
-        problems.iter().map(report).collect::<Vec<_>>()
+        let told = problems.iter().map(report).chain(passed_over(model, top));
+        told.collect::<Vec<_>>()
     })?;
     let has = |name: &str| plan.get(name).is_some();
     let needs = inventory(program, &config, &layers, &has)?;
@@ -75,6 +76,7 @@ pub fn check(
     let there = |kind: &LayerKind| layers.iter().any(|layer| layer.kind == kind.name.node);
     diags.extend(fits(library, manifest, program, &there));
     let failed = !diags.is_empty();
+    diags.extend(passed_over(model, top));
     diags.extend(unread_warning(model, top));
     if failed {
         return Err(diags);
@@ -278,6 +280,12 @@ fn told_once(diags: Vec<Diagnostic>) -> Vec<Diagnostic> {
             _ => diagnostic.note(format!("and {more} more like this")),
         })
         .collect()
+}
+
+/// What of the folder's weights is not read: with it, what is missing may be there after all.
+fn passed_over(model: &Model, top: Span) -> impl Iterator<Item = Diagnostic> {
+    let notes = model.tensors.notes().iter();
+    notes.map(move |note| Diagnostic::warning(Code::PassedOver, top, note.to_string()))
 }
 
 fn unread_warning(model: &Model, top: Span) -> Option<Diagnostic> {

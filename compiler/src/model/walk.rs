@@ -106,9 +106,14 @@ impl<'a> Known<'a> {
         self.scoped(place, |scope| truth(&scalar.expr, scope))
     }
 
+    /// The value of an expression at a place.
+    pub fn value(&self, scalar: &Scalar, place: &Place<'a>) -> Result<Value, EvalError> {
+        self.scoped(place, |scope| eval(&scalar.expr, scope))
+    }
+
     /// The integer that an expression is at a place.
     pub fn int(&self, scalar: &Scalar, place: &Place<'a>) -> Result<i64, EvalError> {
-        match self.scoped(place, |scope| eval(&scalar.expr, scope))? {
+        match self.value(scalar, place)? {
             Value::Int(value) => Ok(value),
             other => {
                 Err(EvalError::new(scalar.expr.span, format!("expected an integer, found {other}")))

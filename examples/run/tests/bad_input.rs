@@ -29,18 +29,45 @@ fn configurations() {
         changed("llama", |f| configure(f, |c| c["hidden_size"] = json!(-64))),
         changed("llama", |f| configure(f, |c| c["num_key_value_heads"] = json!(3))),
         changed("llama", |f| configure(f, |c| c["hidden_act"] = json!("sine"))),
+        changed("llama", |f| {
+            let scaling = json!({ "type": "longrope", "short_factor": [1.0], "long_factor": [1.0],
+                "original_max_position_embeddings": 8 });
+            configure(f, |c| drop(c.insert("rope_scaling".to_owned(), scaling)));
+        }),
     ];
     assert_snapshot!(rows.concat(), @r#"
     error: config.json: no such file
     error: config.json:1:15: not JSON: EOF while parsing a value
     error: config.json: expected a JSON object, found [1] (list)
     error: config.json: no `model_type`
-    error: config.json: key "hidden_size": expected an integer, found nothing
-    error: config.json: key "hidden_size": expected an integer, found "64" (string)
+    error: family llama: config.json: key "hidden_size": expected an integer, found nothing
+    error: family llama: config.json: key "hidden_size": expected an integer, found "64" (string)
     error: tensor "model.embed_tokens.weight": expected floats [160, 0], found F32 [160, 64]
-    error: config.json: query heads must divide evenly over key/value heads
-    error: config.json: key "hidden_act": expected one of "silu", "swish", found "sine" (string)
+    error: family llama: config.json: query heads must divide evenly over key/value heads (num_attention_heads = 4, num_key_value_heads = 3)
+    error: family llama: config.json: key "hidden_act": expected one of "silu", "swish", found "sine" (string)
+    error: family llama: config.json: rope: short_factor: expected 8 numbers, one for each rotated pair, found 1
     "#);
+}
+
+#[test]
+fn what_python_writes_in_a_configuration_is_read() {
+    let said = |change: &dyn Fn(&str) -> String| {
+        let folder = copy("llama");
+        let text = std::fs::read_to_string(folder.path().join("config.json")).unwrap();
+        write(folder.path(), "config.json", &change(&text));
+        let model = arg(folder.path());
+        let fixed = ["generate", "--model", model, "--ids", "1,2,3", "--max-tokens", "4"];
+        let run = run(&fixed);
+        (run.code, run.out, run.err.contains("warning"))
+    };
+    let plain = said(&str::to_owned);
+    assert_eq!((plain.0, plain.2), (Some(0), false));
+    // Keys that say nothing, so that nothing is to be warned of.
+    let words = "{\"initializer_range\": Infinity, \"attention_dropout\": NaN,";
+    assert_eq!(said(&|text| text.replacen('{', words, 1)), plain);
+    assert_eq!(said(&|text| format!("\u{feff}{text}")), plain);
+    let end = said(&|text| text.replacen('{', "{\"eos_token_id\": \"</s>\",", 1));
+    assert_eq!(end.0, Some(1));
 }
 
 #[test]
@@ -91,7 +118,7 @@ fn weights() {
         }),
     ];
     assert_snapshot!(rows.concat(), @r#"
-    error: .: no weights: expected model.safetensors.index.json or model*.safetensors, found expected.safetensors
+    error: .: no weights: expected model.safetensors.index.json or model*.safetensors, found no safetensors file
     error: model.safetensors: safetensors header: expected a file of at least 8 bytes, found 4 bytes
     error: model.safetensors: safetensors header: expected a length of at most 92, the rest of the file, found a length of 3035
     error: model.safetensors: tensor "model.layers.2.self_attn.k_proj.weight": expected data offsets in order within 452342 bytes (is the file cut short?), found [444160, 452352]

@@ -168,7 +168,8 @@ fn info_shows_what_is_kept() {
 fn a_key_that_nobody_reads_is_told() {
     let folder = copy("llama");
     let model = arg(folder.path());
-    let out = folder.path().join("logits.safetensors");
+    let out = tempfile::tempdir().unwrap();
+    let out = out.path().join("logits.safetensors");
     let commands: [&[&str]; 3] = [
         &["generate", "--model", model, "--ids", "1,2", "--max-tokens", "1"],
         &["logits", "--model", model, "--ids", "1,2", "--out", arg(&out)],
@@ -211,6 +212,34 @@ fn a_key_that_nobody_reads_is_told() {
     let unread = json!({ "logit_scale": 0.5, "scaling": { "kind": "odd" } });
     assert_eq!(object(commands[2])["unread"], unread);
     assert!(good(&["info", "--model", model]).contains("unread       logit_scale = 0.5\n"));
+}
+
+#[test]
+fn weights_that_are_passed_over_are_told() {
+    let folder = copy("llama");
+    let model = arg(folder.path());
+    let commands: [&[&str]; 2] = [
+        &["generate", "--model", model, "--ids", "1,2", "--max-tokens", "1"],
+        &["info", "--json", "--model", model],
+    ];
+    assert_eq!(object(commands[1])["passed_over"], json!([]));
+    let weights = folder.path().join("model.safetensors");
+    for name in ["consolidated.safetensors", "extra.safetensors"] {
+        std::fs::copy(&weights, folder.path().join(name)).unwrap();
+    }
+    let note = |name: &str| {
+        let file = folder.path().join(name);
+        format!("{}: ignored, without an index model*.safetensors alone are read", file.display())
+    };
+    let notes = [note("consolidated.safetensors"), note("extra.safetensors")];
+    for command in commands {
+        let run = run(command);
+        let warned: Vec<&str> =
+            run.err.lines().filter(|line| line.starts_with("warning")).collect();
+        assert_eq!((run.code, warned), (Some(0), vec![&*format!("warning: {}", notes.join("; "))]));
+    }
+    assert_eq!(object(commands[1])["passed_over"], json!(notes));
+    assert!(good(&["info", "--model", model]).contains(&format!("passed over  {}\n", notes[1])));
 }
 
 #[test]

@@ -475,10 +475,10 @@ fn what_cannot_be_denoised_is_refused() {
     error: length of the shortest canvas: expected a number from 1 to 65536, found 0
     error: models of the family llama do not denoise blocks of tokens
     error: --show-canvas: models of the family llama do not denoise
-    error: config.json: length of a canvas: expected a number from 1 to 65536, found 0
-    error: config.json: length of a canvas: expected a number from 1 to 65536, found -16
-    error: config.json: key "canvas_length": expected an integer from -2147483648 to 2147483648, found 1000000000000 (integer)
-    error: config.json: key "canvas_length": expected an integer, found "16" (string)
+    error: family diffusion_gemma: config.json: length of a canvas: expected a number from 1 to 65536, found 0
+    error: family diffusion_gemma: config.json: length of a canvas: expected a number from 1 to 65536, found -16
+    error: family diffusion_gemma: config.json: key "canvas_length": expected an integer from -2147483648 to 2147483648, found 1000000000000 (integer)
+    error: family diffusion_gemma: config.json: key "canvas_length": expected an integer, found "16" (string)
     "#);
     for wrong in [
         &["--sampler", "greedy"][..],

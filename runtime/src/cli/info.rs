@@ -41,11 +41,14 @@ fn describe(families: Families, args: &InfoArgs) -> anyhow::Result<Value> {
         "files": source.index().files().len(),
     });
     // Shapes are enough to see what the graph keeps; no weight is read.
-    let experts = family.profile.experts.map(|find| find(&source)).transpose()?.flatten();
+    let experts = family.profile.experts.map(|find| find(&source)).transpose();
+    let experts = experts.map_err(|error| error.of_family(family.name))?.flatten();
     let model = Model::of_source(families, source.shapes_only(), &args.cache.request()?)?;
-    super::warn_of_unread(&model);
+    super::warn(&model);
     let unread = model.unread().into_iter().map(|key| (key.path, key.value.clone()));
     out["unread"] = Value::Object(unread.collect());
+    let notes = model.source().index().notes().iter().map(ToString::to_string);
+    out["passed_over"] = notes.collect();
     out["profile"] = json!(model.profile());
     out["capabilities"] = json!(model.capabilities());
     out["experts"] = json!(experts);
@@ -150,6 +153,9 @@ fn text(object: &Value) -> String {
     }
     for (key, value) in object["unread"].as_object().into_iter().flatten() {
         line("unread", format!("{key} = {value}"));
+    }
+    for note in object["passed_over"].as_array().into_iter().flatten() {
+        line("passed over", word(note));
     }
     for (key, value) in object["config"].as_object().into_iter().flatten() {
         line("config", format!("{key} = {value}"));

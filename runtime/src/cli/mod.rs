@@ -83,8 +83,28 @@ fn load(
     let options = LoadOptions { keep_quantized: model.keep_quantized };
     let model = Model::load_with(families, &model.model, options, request)?;
     activity.end();
-    warn_of_unread(&model);
+    warn(&model);
     Ok(model)
+}
+
+/// Says what of the folder has no part in the model, a line for each sort.
+fn warn(model: &Model) {
+    warn_of_unread(model);
+    warn_of_passed_over(model);
+}
+
+/// Says which files and tensors are not read: text may be wrong for want of them.
+fn warn_of_passed_over(model: &Model) {
+    const MOST: usize = 8;
+    let notes = model.source().index().notes();
+    if notes.is_empty() {
+        return;
+    }
+    let mut told: Vec<String> = notes.iter().take(MOST).map(ToString::to_string).collect();
+    if notes.len() > MOST {
+        told.push(format!("and {} more", notes.len() - MOST));
+    }
+    console::complain(&format!("warning: {}", told.join("; ")));
 }
 
 /// Says which keys of the config nobody reads: one that means something is not dropped in silence.

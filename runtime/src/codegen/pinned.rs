@@ -31,9 +31,9 @@ impl PinnedConfig {
         if config_fingerprint(config) == self.fingerprint {
             return Ok(());
         }
-        let bad = |reason: String| Error::Check(format!("{}: {reason}", self.family));
-        let difference = config_difference(self.keys, config)
-            .map_err(|error| bad(format!("the pinned configuration is no JSON: {error}")))?;
+        let difference = config_difference(self.keys, config).map_err(|error| {
+            Error::Check(format!("the pinned configuration is no JSON: {error}"))
+        })?;
         match difference {
             Some(difference) => Err(Error::OtherConfig(Box::new(OtherConfig {
                 file: config.path().to_owned(),
@@ -43,7 +43,7 @@ impl PinnedConfig {
                 family: self.family.to_owned(),
                 fingerprint: self.fingerprint.to_owned(),
             }))),
-            None => Err(bad(format!(
+            None => Err(Error::Check(format!(
                 "the pinned keys are not those of the fingerprint {}",
                 self.fingerprint
             ))),

@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 use std::path::Path;
 
-use specc_checkpoint::config::Unread;
+use specc_checkpoint::config::{Unread, eos_token_ids};
 use specc_text::Tokenizer;
 
 use super::bind::{BoundGraph, bind_graph_caches};
@@ -72,20 +72,21 @@ impl Model {
             Refusal::of_composition(&composition)?;
         }
         let how = family.denoising.as_ref();
-        let denoising = how.map(|how| DenoisingSettings::of(how, &source)).transpose()?;
+        let denoising = how.map(|how| DenoisingSettings::of(how, &source)).transpose();
+        let denoising = denoising.map_err(|error| error.of_family(family.name))?;
         let implementation = registry.implementation(&profile, &source)?;
-        let graph = declared_graph(implementation, (implementation.load)(&source)?)?;
+        let graph = declared_graph(implementation, implementation.load_graph(&source)?)?;
         let graph = bind_graph_caches(graph, composition)?;
         // What loading needed on the way is given back.
         mlx_rs::memory::clear_cache()?;
-        let eos = specc_text::tokenizer::eos_token_ids(source.folder(), None)?;
+        let eos = eos_token_ids(source.config(), source.generation(), None)?;
         let mut model = Self {
             source,
             profile,
             graph,
             denoising,
             vocabulary: None,
-            eos: eos.into_iter().collect(),
+            eos,
             tokenizer: OnceCell::new(),
         };
         model.vocabulary = model.find_vocabulary()?;

@@ -109,7 +109,7 @@ impl<'a> Registry<'a> {
                 {
                     continue;
                 }
-                match source.config().aside(|| (family.accepts)(source)) {
+                match source.config().aside(|| family.takes(source)) {
                     // A graph for one configuration is nearer to it than any other.
                     Ok(true) if family.is_for_one_configuration() => return Ok(family),
                     Ok(true) => match taken {
@@ -215,7 +215,7 @@ impl<'a> Registry<'a> {
         let run_loop = loop_of(found.method);
         let why = if run_loop != resolved.profile.run_loop {
             format!("it is {run_loop}, the profile {}", resolved.profile.run_loop)
-        } else if !(found.accepts)(source)? {
+        } else if !found.takes(source)? {
             "it does not take this configuration".to_owned()
         } else {
             return Ok(found);
@@ -262,7 +262,7 @@ fn check_artifact(
         ));
     }
     let answers = source.config().model_type().is_some_and(|t| family.model_types.contains(&t));
-    if !answers || !(family.accepts)(source)? {
+    if !answers || !family.takes(source)? {
         return refuse(format!(
             "the graph {} does not take its configuration",
             family.profile.graph

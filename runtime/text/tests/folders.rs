@@ -7,8 +7,6 @@ mod common;
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
-
-use specc_text::tokenizer::eos_token_ids;
 use specc_text::{
     FallbackRenderer, TemplateOptions, ThinkingFormat, Tokenizer, ToolCallFormat,
     load_model_chat_template, template,
@@ -51,21 +49,6 @@ fn truncation_and_padding_are_ignored() {
     let tokenizer = common::byte_level();
     assert_eq!(tokenizer.encode("abcdefg", false).unwrap().len(), 7);
     assert_eq!(tokenizer.encode("a", false).unwrap().len(), 1);
-}
-
-#[test]
-fn eos_is_the_union_of_three_files() {
-    let dir = tempfile::tempdir().unwrap();
-    let tokenizer = common::byte_fallback();
-    write(dir.path(), "config.json", &json!({"text_config": {"eos_token_id": 7}}));
-    write(dir.path(), "generation_config.json", &json!({"eos_token_id": [9, 2]}));
-    let ids = eos_token_ids(dir.path(), Some(&tokenizer)).unwrap();
-    assert_eq!(ids.into_iter().collect::<Vec<_>>(), [2, 7, 9]);
-    write(dir.path(), "config.json", &json!({"eos_token_id": "x"}));
-    let error = eos_token_ids(dir.path(), None).unwrap_err().to_string();
-    assert!(error.ends_with(
-        "config.json: `eos_token_id`: expected a token id or a list of them, found \"x\""
-    ));
 }
 
 #[test]

@@ -166,12 +166,17 @@ impl Config {
         need(
             floor_mod(num_attention_heads, num_key_value_heads)? == 0,
             "query heads must divide evenly over key/value heads",
+            &[
+                ("num_attention_heads", &num_attention_heads),
+                ("num_key_value_heads", &num_key_value_heads),
+            ],
         )?;
         need(
             layer_types.as_deref().is_none()
                 || given(layer_types.as_deref(), "layer_types")?.len() as i64
                     == num_hidden_layers,
             "layer_types must name every layer",
+            &[("layer_types", &layer_types), ("num_hidden_layers", &num_hidden_layers)],
         )?;
         need(
             layer_types.as_deref().is_none() || window.is_some_and(|value| value != 0)
@@ -180,6 +185,11 @@ impl Config {
                     .iter()
                     .any(|word| word == "sliding_attention"),
             "sliding layers need sliding_window",
+            &[
+                ("layer_types", &layer_types),
+                ("window", &window),
+                ("use_sliding_window", &use_sliding_window),
+            ],
         )?;
         let mut slots = SlotPlan::default();
         let mut layers = Vec::new();

@@ -5,19 +5,18 @@ use std::collections::BTreeSet;
 use super::{ConfigError, ConfigFile, Key, Reader};
 
 /// The tokens that end a text: the union of `eos_token_id` (an id or a list) of the
-/// configuration's top level and `text_config`, of `generation_config.json` when there is one, and
-/// of the tokenizer's own. In ascending order.
+/// configuration's top level and `text_config`, of those of `generation_config.json` when there is
+/// one, and of the tokenizer's own. In ascending order.
 pub fn eos_token_ids(
     config: &ConfigFile,
     generation: Option<&ConfigFile>,
     tokenizer: Option<u32>,
 ) -> Result<Vec<u32>, ConfigError> {
     let mut ids: BTreeSet<u32> = tokenizer.into_iter().collect();
-    for reader in [config.under(&[""]), config.under(&["text_config"])] {
-        collect(&reader, &mut ids)?;
-    }
-    if let Some(generation) = generation {
-        collect(&generation.under(&[""]), &mut ids)?;
+    for file in [Some(config), generation].into_iter().flatten() {
+        for root in ["", "text_config"] {
+            collect(&file.under(&[root]), &mut ids)?;
+        }
     }
     Ok(ids.into_iter().collect())
 }

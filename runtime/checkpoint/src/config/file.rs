@@ -70,12 +70,12 @@ impl ConfigFile {
                 found: "more".into(),
             });
         }
-        let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&text);
-        Self::parse(path, text)
+        Self::parse(path, &text)
     }
 
-    /// A configuration from its text; `path` is for errors.
+    /// A configuration from its text, which a byte order mark may begin; `path` is for errors.
     pub fn parse(path: &Path, text: &[u8]) -> Result<ConfigFile, ConfigError> {
+        let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
         let json = json::parse(text).map_err(|e| {
             let text = e.to_string();
             // The position is told apart, so its copy at the end of the text goes.

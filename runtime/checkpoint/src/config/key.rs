@@ -318,6 +318,11 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// The paths of `name` under the roots, whether or not anything is there.
+    pub(super) fn places(&self, name: &str) -> impl Iterator<Item = String> {
+        self.roots.iter().map(move |root| join(root, name))
+    }
+
     fn error(&self, path: &str, expected: String, value: &Value) -> ConfigError {
         ConfigError::Value {
             file: self.file.name(),

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-use super::{ConfigError, Key, Reader};
+use super::{ConfigError, ConfigFile, Key, Reader};
 
 /// How a group of quantised numbers is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -102,26 +102,31 @@ impl QuantizationConfig {
     /// Reads `quantization`, else `quantization_config`; `false`, null and absent mean none.
     ///
     /// `quant_method` `mxfp4` and `mxfp8`, the packed formats of `compressed-tensors` and `fp8`
-    /// are understood.
+    /// are understood. Members that say something else stay unread
+    /// ([`super::ConfigFile::unread`]), and so does what the other spelling says otherwise.
     ///
     /// # Errors
     /// Names the key of an unknown mode or method, or of bits and groups that no mode has.
     pub fn read(reader: &Reader<'_>) -> Result<QuantizationConfig, ConfigError> {
-        for name in ["quantization", "quantization_config"] {
-            match reader.json(name) {
-                None => {}
-                Some(Value::Bool(false)) => return Ok(Self::default()),
-                Some(Value::Object(map)) => {
-                    // The other spelling is a copy.
-                    for other in ["quantization", "quantization_config"] {
-                        let _ = reader.json(other);
-                    }
-                    return Self::from_object(&reader.at(name), map);
-                }
-                Some(_) => return Err(reader.invalid(name, "an object or false")),
+        let file = reader.file();
+        let places = SPELLINGS.iter().flat_map(|name| reader.places(name));
+        let mut there = places.filter_map(|place| {
+            let value = file.find(&place).filter(|value| !value.is_null())?;
+            Some((place, value))
+        });
+        let Some((place, value)) = there.next() else { return Ok(Self::default()) };
+        let read = match value {
+            Value::Bool(false) => {
+                file.mark_read(&place);
+                Self::default()
             }
+            Value::Object(map) => Self::from_object(&file.under(&[&place]), &place, map)?,
+            _ => return Err(file.under(&[""]).invalid(&*place, "an object or false")),
+        };
+        for (other, copy) in there {
+            mark_copy(file, &other, copy, value);
         }
-        Ok(Self::default())
+        Ok(read)
     }
 
     /// What is said about a module, by the first of its spellings that is named.
@@ -132,22 +137,41 @@ impl QuantizationConfig {
         spellings.into_iter().find_map(|path| self.overrides.get(path)).copied()
     }
 
-    fn from_object(reader: &Reader<'_>, map: &Map<String, Value>) -> Result<Self, ConfigError> {
+    fn from_object(
+        reader: &Reader<'_>,
+        place: &str,
+        map: &Map<String, Value>,
+    ) -> Result<Self, ConfigError> {
+        let file = reader.file();
         let mut config = Self { default: Some(entry(reader)?), ..Self::default() };
-        if let Some(method) = reader.string("quant_method")? {
-            config.method(reader, &method)?;
+        let method = reader.string("quant_method")?;
+        if let Some(method) = &method {
+            config.method(reader, method)?;
         }
         for (path, value) in map {
+            let full = format!("{place}.{path}");
             let entry = match value {
-                Value::Object(map)
-                    if ["bits", "group_size", "mode"].iter().any(|k| map.contains_key(*k)) =>
-                {
-                    Override::Quantised(module_entry(reader, path, map)?)
+                _ if is_quiet(path, value) => {
+                    file.mark_read(&full);
+                    continue;
                 }
+                Value::Object(members) if ENTRY.iter().any(|k| members.contains_key(*k)) => {
+                    let entry = module_entry(reader, path, members)?;
+                    for (name, value) in members {
+                        if ENTRY.contains(&&**name) || is_quiet(name, value) {
+                            file.mark_read(&format!("{full}.{name}"));
+                        }
+                    }
+                    config.overrides.insert(path.clone(), Override::Quantised(entry));
+                    continue;
+                }
+                // A method's own switches stand among its members; a path of a module has parts.
+                Value::Bool(_) if method.is_some() && !path.contains('.') => continue,
                 Value::Bool(false) => Override::Dense,
                 Value::Bool(true) => Override::Quantised(config.default.unwrap_or_default()),
                 _ => continue,
             };
+            file.mark_read(&full);
             config.overrides.insert(path.clone(), entry);
         }
         Ok(config)
@@ -191,6 +215,59 @@ impl QuantizationConfig {
     }
 }
 
+/// The two names of the object, the first that is there counts.
+const SPELLINGS: [&str; 2] = ["quantization", "quantization_config"];
+
+/// What is said about one module.
+const ENTRY: [&str; 3] = ["bits", "group_size", "mode"];
+
+/// Members that change nothing in how stored weights are read.
+const QUIET: &[&str] = &[
+    // Which modules are quantised, and with how many bits in which groups, is seen from the file.
+    "config_groups",
+    "ignore",
+    "ignored_layers",
+    "modules_to_not_convert",
+    "targets",
+    // Activations are not quantised.
+    "activation_scheme",
+    "input_activations",
+    "output_activations",
+    // The type of the stored numbers and of their scales says it.
+    "fmt",
+    "scale_fmt",
+    // How the numbers were found.
+    "observer",
+    "observer_kwargs",
+    // What wrote the file, and how much smaller it became.
+    "global_compression_ratio",
+    "quantization_status",
+    "version",
+];
+
+/// Whether a member says nothing: by its name, or since it is empty.
+fn is_quiet(name: &str, value: &Value) -> bool {
+    let empty = match value {
+        Value::Object(map) => map.is_empty(),
+        Value::Array(list) => list.is_empty(),
+        _ => false,
+    };
+    empty || QUIET.contains(&name)
+}
+
+/// Marks what another spelling says again; what it says otherwise stays unread.
+fn mark_copy(file: &ConfigFile, place: &str, copy: &Value, first: &Value) {
+    if copy == first {
+        return file.mark_read(place);
+    }
+    let (Value::Object(copy), Value::Object(first)) = (copy, first) else { return };
+    for (name, value) in copy {
+        if first.get(name) == Some(value) || is_quiet(name, value) {
+            file.mark_read(&format!("{place}.{name}"));
+        }
+    }
+}
+
 /// The dotted path of a module is one key, so its members are read from the map itself.
 fn module_entry(
     reader: &Reader<'_>,
@@ -198,7 +275,7 @@ fn module_entry(
     map: &Map<String, Value>,
 ) -> Result<QuantEntry, ConfigError> {
     let text = serde_json::to_vec(map).unwrap_or_default();
-    let file = super::ConfigFile::parse(reader.file().path(), &text)?;
+    let file = ConfigFile::parse(reader.file().path(), &text)?;
     entry(&file.under(&[""])).map_err(|e| match e {
         ConfigError::Value { file, key, expected, found } => ConfigError::Value {
             file,

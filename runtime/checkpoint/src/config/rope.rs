@@ -141,6 +141,27 @@ impl RopeConfig {
     }
 }
 
+impl RopeScaling {
+    /// Whether the lists have a factor for each rotated pair of a head with `features` features, of
+    /// which the share `partial` is rotated.
+    ///
+    /// # Errors
+    /// Names the list that is too short or too long.
+    pub fn fits(&self, features: i64, partial: f64) -> Result<(), String> {
+        let RopeScaling::LongRope { short_factor, long_factor, .. } = self else { return Ok(()) };
+        let pairs = (features as f64 * partial) as i64 / 2;
+        for (name, list) in [("short_factor", short_factor), ("long_factor", long_factor)] {
+            if list.len() as i64 != pairs {
+                return Err(format!(
+                    "rope: {name}: expected {pairs} numbers, one for each rotated pair, found {}",
+                    list.len()
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
 const TYPE: Key<'static> = Key::new("rope_type").paths(&["rope_type", "type"]);
 
 const TYPES: &str = "default, linear, dynamic, llama3, yarn, deepseek_yarn, telechat3-yarn, \

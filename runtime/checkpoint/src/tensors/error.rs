@@ -96,8 +96,14 @@ pub enum Note {
         /// The file.
         file: PathBuf,
     },
+    /// A weight file of another name in a folder without an index; it is not read.
+    #[error("{}: ignored, without an index model*.safetensors alone are read", file.display())]
+    OtherFile {
+        /// The file.
+        file: PathBuf,
+    },
     /// Tensors that a shard holds and the index does not name; they are not used.
-    #[error("{}: {count} tensors ignored, the index does not name them (first: {first:?})", file.display())]
+    #[error("{}: {} ignored, the index does not name {} (first: {first:?})", file.display(), if *count == 1 { "a tensor".to_owned() } else { format!("{count} tensors") }, if *count == 1 { "it" } else { "them" })]
     StrayTensors {
         /// The shard.
         file: PathBuf,

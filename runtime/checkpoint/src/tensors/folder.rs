@@ -44,7 +44,8 @@ pub struct WeightFile {
 /// All tensors of a model folder.
 ///
 /// `model.safetensors.index.json`, where there is one, is the allow-list: files and tensors that
-/// it does not name are noted and left alone. Without it every `model*.safetensors` is read.
+/// it does not name are noted and left alone. Without it every `model*.safetensors` is read, and
+/// other safetensors files are noted.
 #[derive(Debug, Clone, Default)]
 pub struct TensorIndex {
     folder: PathBuf,

@@ -206,6 +206,52 @@ fn quantization_has_a_default_and_entries_by_module() {
 }
 
 #[test]
+fn members_of_quantization_that_nobody_reads_are_told() {
+    let unread = |text: &str| -> Vec<String> {
+        let c = config(text);
+        QuantizationConfig::read(&c.under(&["", "text_config"])).unwrap();
+        c.unread().iter().map(ToString::to_string).collect()
+    };
+    let none: [&str; 0] = [];
+    let mlx =
+        r#"{"bits": 4, "group_size": 64, "mode": "affine", "model.a": {"bits": 8}, "b": false}"#;
+    assert_eq!(unread(&format!(r#"{{"quantization": {mlx}}}"#)), none);
+    assert_eq!(
+        unread(&format!(r#"{{"quantization": {mlx}, "quantization_config": {mlx}}}"#)),
+        none
+    );
+    let fp8 = r#"{"quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128],
+        "modules_to_not_convert": ["lm_head"], "activation_scheme": "dynamic", "fmt": "e4m3",
+        "sparsity_config": {}, "version": "1"}}"#;
+    assert_eq!(unread(fp8), none);
+    assert_eq!(
+        unread(
+            r#"{"quantization": {"bits": 4, "rotation": "hadamard",
+                "model.a": {"bits": 8, "scale_bits": 8}}}"#
+        ),
+        ["quantization.rotation = \"hadamard\"", "quantization.model.a.scale_bits = 8"]
+    );
+    assert_eq!(
+        unread(
+            r#"{"text_config": {"quantization_config": {"quant_method": "mxfp4", "desc_act": true}}}"#
+        ),
+        ["text_config.quantization_config.desc_act = true"]
+    );
+    // A second spelling that says something else.
+    assert_eq!(
+        unread(
+            r#"{"quantization": {"bits": 4, "group_size": 64},
+                "quantization_config": {"bits": 8, "group_size": 64, "version": "1"}}"#
+        ),
+        ["quantization_config.bits = 8"]
+    );
+    assert_eq!(
+        unread(r#"{"quantization": false, "quantization_config": {"bits": 4}}"#),
+        ["quantization_config = {\"bits\":4}"]
+    );
+}
+
+#[test]
 fn quantization_that_no_mode_has_is_refused() {
     let error = |text| quantization(text).unwrap_err();
     assert_snapshot!(error(r#"{"quantization": 4}"#),

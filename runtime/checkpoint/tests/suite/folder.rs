@@ -98,9 +98,29 @@ fn the_index_is_the_allow_list() {
         notes(&dir, &index),
         [
             "DIR/model-old.safetensors: ignored, the index does not name it",
-            "DIR/model-1.safetensors: 1 tensors ignored, the index does not name them (first: \"b\")",
+            "DIR/model-1.safetensors: a tensor ignored, the index does not name it (first: \"b\")",
         ]
     );
+}
+
+#[test]
+fn without_an_index_files_of_other_names_are_noted() {
+    let dir = folder(&[
+        ("model.safetensors", ONE),
+        ("consolidated.safetensors", ONE),
+        ("extra.safetensors", TWO),
+    ]);
+    let index = TensorIndex::open(dir.path()).unwrap();
+    assert_eq!(index.tensors().len(), 2);
+    assert_eq!(
+        notes(&dir, &index),
+        [
+            "DIR/consolidated.safetensors: ignored, without an index model*.safetensors alone are read",
+            "DIR/extra.safetensors: ignored, without an index model*.safetensors alone are read",
+        ]
+    );
+    write_index(dir.path(), &json!({"c": "extra.safetensors"}));
+    assert_eq!(notes(&dir, &TensorIndex::open(dir.path()).unwrap()).len(), 2);
 }
 
 #[test]

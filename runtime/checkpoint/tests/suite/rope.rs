@@ -126,3 +126,20 @@ fn what_cannot_be_meant_is_refused() {
     assert_snapshot!(error(r#"{"partial_rotary_factor": 1.5}"#),
         @r#"config.json: key "partial_rotary_factor": expected a number from 0 to 1, found 1.5 (float)"#);
 }
+
+#[test]
+fn a_list_has_a_factor_for_each_rotated_pair() {
+    let read = |short: &str| {
+        let object =
+            format!(r#"{{"type": "longrope", "short_factor": {short}, "long_factor": [1, 2]}}"#);
+        read(&format!("{{\"rope_scaling\": {object}}}")).unwrap().scaling
+    };
+    let even = read("[1, 1]");
+    assert_eq!(even.fits(4, 1.0), Ok(()));
+    assert_eq!(even.fits(8, 0.5), Ok(()));
+    assert_snapshot!(even.fits(8, 1.0).unwrap_err(),
+        @"rope: short_factor: expected 4 numbers, one for each rotated pair, found 2");
+    assert_snapshot!(read("[1]").fits(2, 1.0).unwrap_err(),
+        @"rope: long_factor: expected 1 numbers, one for each rotated pair, found 2");
+    assert_eq!(RopeScaling::Default.fits(8, 1.0), Ok(()));
+}

@@ -131,9 +131,9 @@ impl DenoisingSettings {
         let length = (method.canvas_length)(source)?;
         let fits = u32::try_from(length).ok().filter(|n| (1..=MAX_CANVAS).contains(n));
         let Some(max_canvas_length) = fits else {
-            let expected = format!("a number from 1 to {MAX_CANVAS}");
-            let what = "config.json: length of a canvas";
-            return Err(Error::input(what, expected, length.to_string()));
+            return Err(Error::Check(format!(
+                "length of a canvas: expected a number from 1 to {MAX_CANVAS}, found {length}"
+            )));
         };
         Ok(Self {
             max_canvas_length,

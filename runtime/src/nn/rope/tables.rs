@@ -12,6 +12,8 @@ use crate::{Error, Result, ops};
 
 /// The rotated features and the frequencies for heads of `whole` features.
 pub(super) fn resolve(config: &RopeConfig, whole: i32) -> Result<(i32, Kind)> {
+    let fits = config.scaling.fits(i64::from(whole), config.partial);
+    fits.map_err(Error::Check)?;
     let dims = (f64::from(whole) * config.partial) as i32;
     let base = config.theta;
     let kind = match &config.scaling {
@@ -159,18 +161,7 @@ fn longrope(config: &RopeConfig, dims: i32) -> Result<Kind> {
         .or(*factor)
         .ok_or_else(|| Error::input("rope: max_position_embeddings", "a number", "nothing"))?;
     let long = ratio > 1.0;
-    let (name, list, own) = if long {
-        ("long_factor", long_factor, long_mscale)
-    } else {
-        ("short_factor", short_factor, short_mscale)
-    };
-    if list.len() as i64 != i64::from(dims / 2) {
-        return Err(Error::input(
-            format!("rope: {name}"),
-            format!("{} numbers, one for each rotated pair", dims / 2),
-            format!("{} numbers", list.len()),
-        ));
-    }
+    let (list, own) = if long { (long_factor, long_mscale) } else { (short_factor, short_mscale) };
     let list: Vec<f32> = list.iter().map(|&f| f as f32).collect();
     let factors = Array::from_slice(&list, &[list.len() as i32]);
     let freqs = ops::mul(&factors, &powers(config.theta, dims, dims)?)?;

@@ -1,12 +1,11 @@
 //! `tokenizer_config.json` and `special_tokens_map.json`: the named special tokens.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
 use super::error::{TokenizerError, describe, json_error};
-use super::{Result, TOKENIZER_CONFIG_FILE, Tokenizer};
+use super::{Result, TOKENIZER_CONFIG_FILE};
 
 /// A named special token: its text, and its id where the vocabulary has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -111,45 +110,6 @@ impl TokenizerConfig {
             token.id = id_of(&token.text);
         }
     }
-}
-
-/// The ids that end generation: EOS of the tokenizer together with `eos_token_id` (a number or a
-/// list) of `config.json`, of its `text_config`, and of `generation_config.json`. Missing files
-/// and keys are normal.
-///
-/// # Errors
-/// When a file that exists is not a JSON object, or an `eos_token_id` is not a token id.
-pub fn eos_token_ids(dir: &Path, tokenizer: Option<&Tokenizer>) -> Result<BTreeSet<u32>> {
-    let mut ids = BTreeSet::new();
-    ids.extend(tokenizer.and_then(Tokenizer::eos_id));
-    for name in ["config.json", "generation_config.json"] {
-        let path = dir.join(name);
-        let Some(value) = read_object(&path)? else { continue };
-        read_eos(&path, "eos_token_id", &value["eos_token_id"], &mut ids)?;
-        let nested = &value["text_config"]["eos_token_id"];
-        read_eos(&path, "text_config.eos_token_id", nested, &mut ids)?;
-    }
-    Ok(ids)
-}
-
-fn read_eos(path: &Path, place: &str, value: &Value, ids: &mut BTreeSet<u32>) -> Result<()> {
-    let one = |v: &Value| v.as_u64().and_then(|id| u32::try_from(id).ok());
-    match value {
-        Value::Null => {}
-        Value::Array(items) => {
-            for (i, item) in items.iter().enumerate() {
-                let id = one(item).ok_or_else(|| {
-                    type_error(path, &format!("{place}[{i}]"), "a token id", item)
-                })?;
-                ids.insert(id);
-            }
-        }
-        other => {
-            let expected = "a token id or a list of them";
-            ids.insert(one(other).ok_or_else(|| type_error(path, place, expected, other))?);
-        }
-    }
-    Ok(())
 }
 
 /// Reads a JSON object; `None` when there is no such file.

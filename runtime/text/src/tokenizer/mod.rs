@@ -14,7 +14,7 @@ use serde_json::Value;
 use tokenizers::AddedToken;
 
 pub(crate) use config::read_object;
-pub use config::{SpecialToken, SpecialTokens, eos_token_ids};
+pub use config::{SpecialToken, SpecialTokens};
 pub use error::TokenizerError;
 
 use config::TokenizerConfig;

@@ -51,8 +51,10 @@ pub(super) fn weight_files(folder: &Path) -> Result<WeightList, TensorError> {
             tensors: 0,
         });
     }
+    let others = weights.iter().filter(|n| !ours.contains(n));
+    let notes = others.map(|n| Note::OtherFile { file: folder.join(n) }).collect();
     let files = ours.iter().map(|n| folder.join(n)).collect();
-    Ok(WeightList { files, allowed: None, notes: Vec::new(), errors })
+    Ok(WeightList { files, allowed: None, notes, errors })
 }
 
 fn indexed(folder: &Path, weights: &[&String]) -> Result<WeightList, TensorError> {
