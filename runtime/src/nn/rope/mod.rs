@@ -172,3 +172,6 @@ impl Rope {
         ops::concat(&[&ops::mul_scalar(&rotated, factor)?, &rest], -1)
     }
 }
+
+#[cfg(test)]
+mod tests;
