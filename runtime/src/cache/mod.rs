@@ -4,12 +4,12 @@
 //! [`Composition`](crate::composition::Composition) turns the declarations into a [`CachePlan`],
 //! which makes a fresh [`CacheSet`] for each request;
 //! [`bind_graph_caches`](crate::generate::bind_graph_caches) does so at load. Columns are shared by
-//! the rows of a set: column `t` of row `b` holds position `t - pad[b]`, so that every layer, mask and rope offset
-//! follows from one [`Timeline`].
+//! the rows of a set: column `t` of row `b` holds position `t - pad[b]`, so that every layer, mask
+//! and rope offset follows from one [`Timeline`].
 //!
 //! What a layer remembers is declared: each document of specs/cache is one static of [`storages`].
 //! Three things are kept apart, so that each is written once: where columns lie (one buffer, a
-//! window, pages, rows of their own), how they are written ([`Code`]), and what a query sees of
+//! ring, pages, rows of their own), how they are written ([`Code`]), and what a query sees of
 //! them ([`Sight`]).
 
 mod append;
@@ -23,6 +23,7 @@ pub mod persist;
 mod plan;
 mod planes;
 mod read;
+mod ring;
 mod rows;
 mod rowwise;
 mod set;
@@ -30,7 +31,6 @@ mod sight;
 mod state;
 #[rustfmt::skip]
 pub mod storages;
-mod ring;
 mod timeline;
 mod token_reads;
 mod token_rows;
